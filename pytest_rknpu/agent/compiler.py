@@ -1,0 +1,175 @@
+"""Turns a program into steps: everything that can be checked is checked here, before anything runs.
+
+A step is a function of the iteration number of the innermost ``repeat``. Names, functions, blobs and structures are
+resolved once, so that a loop of thousands of iterations does nothing per command but the work itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+
+from .failures import Failure, ProgramFailure, located
+from .fields import ANY_CODE, MAXIMUM_CONTAINERS, Blobs, record
+from .state import State
+from .store import ModelStore
+
+Step = Callable[[int], Any]
+Body = Tuple[Tuple[int, Step], ...]
+
+
+class _AnyCode:
+    """A set that holds every code."""
+
+    def __contains__(self, code: object) -> bool:
+        return True
+
+
+class Names:
+    """Which names exist at a point of the program, as far as can be told without running it.
+
+    ``alive`` may exist; ``sure`` surely exist (created by a command that does not tolerate failure).
+    """
+
+    def __init__(self, noun: str, alive: Set[str], stale: Set[str]) -> None:
+        self.noun = noun
+        self.alive = alive
+        self.sure = set(alive)
+        self.stale = stale
+
+    def use(self, name: Optional[str]) -> None:
+        """The command uses this name; None is the C API's NULL."""
+        if name is None or name in self.alive:
+            return
+        state = "was destroyed before this command" if name in self.stale else "is not known here"
+        raise ProgramFailure(f"{self.noun} {name!r} {state}; there are {sorted(self.alive) or 'none'}")
+
+    def create(self, name: str, surely: bool) -> None:
+        """The command creates this name."""
+        if name in self.sure:
+            raise ProgramFailure(f"{self.noun} {name!r} exists already; destroy it first")
+        self.alive.add(name)
+        if surely:
+            self.sure.add(name)
+
+    def destroy(self, name: str, surely: bool) -> None:
+        """The command destroys this name."""
+        self.use(name)
+        self.sure.discard(name)
+        self.stale.add(name)
+        if surely:
+            self.alive.discard(name)
+
+
+class Services:
+    """What steps need beside the state: the model store, the child launcher, and a look at the log between steps."""
+
+    def __init__(
+        self,
+        store: ModelStore,
+        run_child: Callable[[List[Any], Blobs, float], Dict[str, Any]],
+        pump_log: Callable[[], None],
+    ) -> None:
+        self.store = store
+        self.run_child = run_child
+        self.pump_log = pump_log
+
+
+class Compiler:
+    """Compiles one program against a state. ``values`` fills while the steps run."""
+
+    def __init__(self, state: State, services: Services, blobs: Blobs, in_child: bool) -> None:
+        self.state = state
+        self.services = services
+        self.blobs = blobs
+        self.in_child = in_child
+        self.values: Dict[str, Any] = {}
+        self.contexts = Names("context", set(state.contexts), set(state.stale_contexts))
+        self.memories = Names("memory", set(state.memories), set(state.stale_memories))
+        self._saves: Set[str] = set()
+        self._repeats = 0
+        self._depth = 0
+
+    def function(self, name: str) -> Any:
+        """The C function; ``MissingFunction`` before anything runs where the library lacks it."""
+        return self.state.binding.function(name)
+
+    def body(self, commands: List[Any], repeated: bool = False) -> Body:
+        """Compile the commands of a list; a failure's ``at`` begins with the index of the command at fault."""
+        self._depth += 1
+        self._repeats += repeated
+        if self._depth > MAXIMUM_CONTAINERS:
+            raise ProgramFailure(f"lists are nested more than {MAXIMUM_CONTAINERS} deep")
+        steps = []
+        for index, command in enumerate(commands):
+            try:
+                steps.append((index, self._step(command)))
+            except Exception as error:
+                raise located(error, index) from error
+        self._repeats -= repeated
+        self._depth -= 1
+        return tuple(steps)
+
+    def child_body(self, commands: List[Any]) -> None:
+        """Check the commands of a child without keeping the steps: a child starts with no contexts or memories."""
+        child = Compiler(State(self.state.binding), self.services, self.blobs, in_child=True)
+        child._depth = self._depth
+        child.body(commands)
+
+    def save_summary(self, name: str, summary: Any) -> None:
+        """Register a value that a step fills in place (``compare``)."""
+        self._claim(name)
+        self.values[name] = summary
+
+    def _claim(self, name: str) -> None:
+        if name in self._saves:
+            raise ProgramFailure(f"two commands save {name!r}")
+        self._saves.add(name)
+
+    def _step(self, command: Any) -> Step:
+        from .operations import OPERATIONS  # operations names the builders, which need this module
+
+        operation = command.get("op") if isinstance(command, dict) else None
+        if not isinstance(operation, str) or operation not in OPERATIONS:
+            raise ProgramFailure(f"unknown operation {operation!r}; there are {', '.join(OPERATIONS)}")
+        entry = OPERATIONS[operation]
+        try:
+            given = {key: value for key, value in command.items() if key != "op"}
+            arguments = record(given, entry.fields, self.blobs)
+            if arguments.get("expect") == ANY_CODE:
+                arguments["expect"] = _AnyCode()
+            step = entry.build(arguments, self)
+        except ProgramFailure as error:
+            error.args = (f"{operation}: {error}",)
+            raise
+        return step if operation == "compare" else self._saved(step, arguments.get("save"))
+
+    def _saved(self, step: Step, name: Optional[str]) -> Step:
+        if name is None:
+            return step
+        self._claim(name)
+        values = self.values
+        if self._repeats:
+            append = values.setdefault(name, []).append
+
+            def collect(iteration: int) -> None:
+                append(step(iteration))
+
+            return collect
+
+        def keep(iteration: int) -> None:
+            values[name] = step(iteration)
+
+        return keep
+
+
+def run_body(body: Body, iteration: int) -> None:
+    """Run the steps of a list once; a failure's ``at`` gets the index of the step."""
+    index = 0
+    try:
+        for index, step in body:  # noqa: B007
+            step(iteration)
+    except Exception as error:
+        raise located(error, index) from error
+
+
+__all__ = ["Body", "Compiler", "Failure", "Names", "Services", "Step", "run_body"]

@@ -1,0 +1,173 @@
+"""Opens what a ``library`` key of a request names: a shared object, or the entry point of a software library."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import struct
+from typing import Any, Callable, Dict, NamedTuple, Optional
+
+from .failures import LibraryFailure, ProgramFailure
+
+ELF_MAGIC = b"\x7fELF"
+ELF_MACHINES = {3: "x86", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv"}
+LIBRARY_FOLDERS = (
+    "usr/lib",
+    "usr/lib64",
+    "lib",
+    "lib64",
+    "usr/lib/aarch64-linux-gnu",
+    "usr/lib/arm-linux-gnueabihf",
+    "usr/local/lib",
+    "oem/usr/lib",
+    "vendor/lib64",
+    "vendor/lib",
+)
+"""Where images keep the runtime (Debian, Buildroot, Luckfox's /oem, Android's /vendor), below the root."""
+
+
+class ElfKind(NamedTuple):
+    """What the header of an ELF file says: word size in bits, byte order, machine number."""
+
+    bits: int
+    little_endian: bool
+    machine: int
+
+    def describe(self) -> str:
+        machine = ELF_MACHINES.get(self.machine, f"machine {self.machine}")
+        return f"{self.bits}-bit {machine}{'' if self.little_endian else ' (big endian)'}"
+
+
+class Library(NamedTuple):
+    """An open library: ``symbol(name)`` gives the address of a C function or None. ``owner`` keeps it alive."""
+
+    symbol: Callable[[str], Optional[int]]
+    owner: Any
+    context_bits: int
+
+
+def parse_elf(head: bytes) -> ElfKind:
+    """Kind of an ELF file from its first 20 bytes; ``LibraryFailure`` says what the bytes look like instead."""
+    if not head.startswith(ELF_MAGIC):
+        raise LibraryFailure(f"invalid ELF header: this is {_looks_like(head)}")
+    if len(head) < 20 or head[4] not in (1, 2) or head[5] not in (1, 2):
+        raise LibraryFailure("invalid ELF header: the file is cut off or damaged")
+    little = head[5] == 1
+    (machine,) = struct.unpack("<H" if little else ">H", head[18:20])
+    return ElfKind(64 if head[4] == 2 else 32, little, machine)
+
+
+def _looks_like(head: bytes) -> str:
+    if not head:
+        return "an empty file"
+    if head.startswith(b"version https://"):
+        return "a Git LFS pointer, not the file it stands for"
+    if head.lstrip()[:1] in (b"<", b"{"):
+        return "a web page or JSON answer (a failed download)"
+    if head.startswith((b"PK", b"\x1f\x8b", b"!<arch>")):
+        return "an archive that was not unpacked"
+    return f"no ELF file (it begins with {head[:8].hex()})"
+
+
+def check_shared_object(path: str) -> ElfKind:
+    """Refuse a file that this process cannot load, before the loader says so in fewer words.
+
+    Raises ``LibraryFailure`` for a missing or unreadable file, one that is no ELF file, and one for another
+    architecture than the running interpreter's.
+    """
+    try:
+        with open(path, "rb") as file:
+            head = file.read(64)
+    except OSError as error:
+        raise LibraryFailure(f"{path}: cannot be read: {error.strerror}; install the RKNN runtime there") from error
+    try:
+        found = parse_elf(head)
+    except LibraryFailure as error:
+        raise LibraryFailure(f"{path}: {error}; copy the runtime library again") from None
+    own = _own_kind()
+    if own is not None and found != own:
+        raise LibraryFailure(
+            f"{path}: built for {found.describe()}, but this Python is {own.describe()}; "
+            "install the runtime for this architecture"
+        )
+    return found
+
+
+def _own_kind() -> Optional[ElfKind]:
+    try:
+        with open("/proc/self/exe", "rb") as file:
+            return parse_elf(file.read(64))
+    except (OSError, LibraryFailure):
+        return None
+
+
+def find_library(path: str, root: str = "/") -> Optional[str]:
+    """The file that ``path`` means: itself where it has a folder, else the first hit in ``LIBRARY_FOLDERS``."""
+    if os.sep in path:
+        return path
+    for folder in LIBRARY_FOLDERS:
+        candidate = os.path.join(root, folder, path)
+        if os.path.exists(candidate):
+            return candidate
+    return None
+
+
+def _open_shared_object(path: Any) -> Any:
+    if not isinstance(path, str) or not path:
+        raise ProgramFailure("library: 'path' must be a non-empty string")
+    found = find_library(path)
+    if found is not None:
+        check_shared_object(found)
+    try:
+        handle = ctypes.CDLL(found or path)
+    except OSError as error:
+        raise LibraryFailure(f"{found or path}: the loader refused it: {error}") from error
+
+    def symbol(name: str) -> Optional[int]:
+        try:
+            return ctypes.cast(getattr(handle, name), ctypes.c_void_p).value
+        except AttributeError:
+            return None
+
+    return symbol, handle
+
+
+def _open_python(entry: Any, options: Any) -> Any:
+    if not isinstance(entry, str) or entry.count(":") != 1 or not isinstance(options, dict):
+        raise ProgramFailure("library: 'entry' must be 'module:function' and 'options' a dict")
+    module_name, function_name = entry.split(":")
+    try:
+        opened = getattr(importlib.import_module(module_name), function_name)(dict(options))
+    except Exception as error:
+        raise LibraryFailure(f"{entry} did not open: {type(error).__name__}: {error}") from error
+    return opened.symbol, opened
+
+
+_KEYS = {"shared-object": {"kind", "path", "context_bits"}, "python": {"kind", "entry", "options", "context_bits"}}
+
+
+def open_library(spec: Any) -> Library:
+    """Open a library by its specification (docs/command-lists.md, "library").
+
+    Raises ``ProgramFailure`` for a malformed specification and ``LibraryFailure`` where it cannot be opened.
+    """
+    kind = spec.get("kind") if isinstance(spec, dict) else None
+    if not isinstance(kind, str) or kind not in _KEYS:
+        raise ProgramFailure(f"library: 'kind' must be one of {sorted(_KEYS)}")
+    unknown = set(spec) - _KEYS[kind]
+    if unknown:
+        raise ProgramFailure(f"library: unknown keys {sorted(map(str, unknown))}")
+    bits = spec.get("context_bits", 64)
+    if bits not in (32, 64) or isinstance(bits, bool):
+        raise ProgramFailure("library: 'context_bits' must be 32 or 64")
+    if kind == "shared-object":
+        symbol, owner = _open_shared_object(spec.get("path"))
+    else:
+        symbol, owner = _open_python(spec.get("entry"), spec.get("options", {}))
+    return Library(symbol, owner, bits)
+
+
+def describe(spec: Dict[str, Any]) -> str:
+    """One short name of a library for messages."""
+    return str(spec.get("path") or spec.get("entry"))

@@ -1,0 +1,140 @@
+"""The commands, and the one place where an error becomes a line on stderr and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pytest_rknpu import __version__
+from pytest_rknpu.errors import RknpuError
+
+_USAGE_EXIT_CODE = 2
+
+# Every usage error of typer (unknown command or option, missing or bad value) derives from this class, which
+# typer does not export under one name in all its versions.
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+
+application = typer.Typer(
+    help="Conformance suites for Rockchip NPUs (RKNN SDK).\n\nExample: rknpu boards",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code.
+
+    What the user can mend is one line on stderr and exit code 2; anything else is a fault of ours and keeps
+    its traceback.
+    """
+    try:
+        code = application(args=list(arguments), prog_name="rknpu", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (`| head`) has seen enough. The interpreter flushes stdout once more on its way out: into
+        # nothing, then.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (_UsageError, RknpuError) as error:
+        return _complain(error)
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    return code if isinstance(code, int) else 0
+
+
+def _complain(error: Exception) -> int:
+    message = str(getattr(error, "format_message", error.__str__)())
+    context = getattr(error, "ctx", None)
+    hint = f" (see `{context.command_path} --help`)" if context is not None else ""
+    typer.echo(f"rknpu: {' '.join(message.split())}{hint}", err=True)
+    return _USAGE_EXIT_CODE
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"rknpu {__version__}")
+        raise typer.Exit
+
+
+@application.callback(invoke_without_command=True)
+def _common(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@application.command()
+def boards(
+    boards_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--boards", metavar="FILE", help="Default: ./boards.toml, else the one that is shipped."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the boards, what each can do, and why one cannot be used. No board is contacted.
+
+    Example: rknpu boards --boards lab.toml --json
+    """
+    from pytest_rknpu.cli.boards import describe_as_json, describe_as_text
+    from pytest_rknpu.cli.shipped import boards_file_in_use
+    from pytest_rknpu.inventory.schema import load_boards
+
+    file = load_boards(boards_file or boards_file_in_use(Path.cwd()))
+    typer.echo(describe_as_json(file) if as_json else describe_as_text(file))
+
+
+@application.command()
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Created if it is not there.")] = Path("."),
+) -> None:
+    """Write a starter boards.toml into DIR (default: here). An existing one is never overwritten.
+
+    Example: rknpu init lab
+    """
+    from pytest_rknpu.cli.init import write_starter
+
+    written = write_starter(folder)
+    typer.echo(f"wrote {written}\nnext: rknpu boards --boards {written}; rknpu run --boards {written}")
+
+
+@application.command(
+    "run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+def run_suites(
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="PYTEST_OPTIONS", help="Handed to pytest as they are.")
+    ] = None,
+) -> None:
+    """Run the shipped suites on the boards of ./boards.toml, or else on the shipped emulated ones.
+
+    Every option goes to pytest, and the exit code is pytest's. `rknpu run -- --help` shows what pytest and
+    the suites take.
+
+    Example: rknpu run --board 'emu-*' -k sync --rknpu-report rknpu-report
+    """
+    from pytest_rknpu.cli.run import replace_by_pytest
+
+    replace_by_pytest(arguments or [])
+
+
+@application.command()
+def schema() -> None:
+    """Print the JSON schema of results.jsonl.
+
+    Example: rknpu schema > results.schema.json
+    """
+    from pytest_rknpu.cli.shipped import results_schema
+
+    typer.echo(results_schema())

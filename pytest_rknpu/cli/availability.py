@@ -1,0 +1,75 @@
+"""Whether this host has what a board needs. No board is contacted: what only it could tell stays open."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_rknpu.inventory.schema import Board
+
+_DEVICE_TREE = Path("/proc/device-tree/compatible")
+
+
+@dataclass(frozen=True)
+class Availability:
+    """``usable`` is None where this host has all it needs and only the board could say more."""
+
+    usable: bool | None
+    reason: str | None = None
+
+    def sentence(self) -> str:
+        """Say it in one line."""
+        word = {True: "usable", False: "not usable", None: "not tried"}[self.usable]
+        return f"{word}: {self.reason}" if self.reason else word
+
+
+def availability(board: Board) -> Availability:
+    """Look for what ``board`` needs on this host: modules, programs, files, the device tree."""
+    return _CHECKS[board.transport or board.runtime](board)
+
+
+def _emulator(board: Board) -> Availability:
+    for module in ("onnx", "onnxruntime"):
+        if importlib.util.find_spec(module) is None:
+            return Availability(False, f"the Python module {module} is missing; pip install {module}")
+    return Availability(True)
+
+
+def _simulator(board: Board) -> Availability:
+    from pytest_rknpu.toolchain import toolkit_status
+
+    status = toolkit_status()
+    if status.version is None:
+        return Availability(False, f"{status.reason}; {status.install_command}")
+    return Availability(True, f"RKNN-Toolkit2 {status.version}")
+
+
+def _ssh(board: Board) -> Availability:
+    if shutil.which("ssh") is None:
+        return Availability(False, "there is no ssh on this host; install an OpenSSH client")
+    if board.ssh_config is not None and not Path(board.ssh_config).is_file():
+        return Availability(False, f"ssh_config {board.ssh_config} is not there")
+    return Availability(None, "ssh is here; the board was not contacted")
+
+
+def _local(board: Board, device_tree: Path = _DEVICE_TREE) -> Availability:
+    try:
+        entries = device_tree.read_bytes().decode("ascii", "replace").strip("\0").split("\0")
+    except OSError:
+        return Availability(
+            False, f"{device_tree} cannot be read: this machine is no {board.soc} board, or hides it"
+        )
+    if not board.chip.matches_device_tree(entries):
+        return Availability(False, f"this machine is {', '.join(entries)}, not {board.soc}")
+    return Availability(None, f"this machine is a {board.soc}; its NPU was not tried")
+
+
+_CHECKS: Mapping[str, Callable[[Board], Availability]] = {
+    "emulator": _emulator,
+    "simulator": _simulator,
+    "ssh": _ssh,
+    "local": _local,
+}

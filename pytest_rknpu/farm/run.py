@@ -1,0 +1,174 @@
+"""What one run of pytest is about: its options, its seed, its boards.
+
+Made by every process of a run, from the same command line; what chance decides (run id, seed) comes from the
+controller, so that xdist workers agree. boards.toml is read when somebody asks for a board, not before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shlex
+import sys
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from enum import Enum
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_rknpu.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pytest_rknpu.inventory.schema import Board
+
+_SEED_BITS = 63
+
+
+class Effort(str, Enum):
+    """How long a run may take: suites scale their iteration counts by it (``--rknpu-effort``)."""
+
+    QUICK = "quick"
+    NORMAL = "normal"
+    THOROUGH = "thorough"
+
+    def __str__(self) -> str:
+        return self.value
+
+    def rounds(self, normal: int) -> int:
+        """``normal`` iterations, a tenth of them (at least one) when quick, ten times as many when thorough."""
+        if self is Effort.QUICK:
+            return max(1, normal // 10)
+        return normal * 10 if self is Effort.THOROUGH else normal
+
+
+@dataclass(frozen=True)
+class Chance:
+    """What the controller draws and every worker takes over."""
+
+    run_id: str
+    seed: int
+
+
+def draw(seed: int | None) -> Chance:
+    """A run id that sorts by time, and the seed that was asked for or a new one."""
+    now = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    return Chance(f"{now}-{secrets.token_hex(3)}", secrets.randbits(32) if seed is None else seed)
+
+
+def derive_seed(seed: int, name: str) -> int:
+    """The seed of one test or board: a hash of the run's seed and ``name``, 0 to 2**63 - 1."""
+    digest = hashlib.sha256(f"{seed}\n{name}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> (64 - _SEED_BITS)
+
+
+@dataclass(frozen=True)
+class Run:
+    """The options of a run, checked. ``boards_file`` is None where no file was named."""
+
+    chance: Chance
+    effort: Effort
+    wait_s: float
+    boards_file: Path | None
+    globs: tuple[str, ...]
+    socs: tuple[str, ...]
+    faults: tuple[str, ...]
+    report: Path | None
+    arguments: tuple[str, ...]
+    asked: bool = field(default=False)
+    """Whether an option of this plugin was given: then the boards are looked at whatever is collected."""
+
+    @property
+    def configured(self) -> bool:
+        """Whether this run has anything to do with boards, as far as one can tell before collection."""
+        return self.asked or self.boards_file is not None
+
+    @property
+    def command(self) -> str:
+        """The command line, quoted for a shell."""
+        return shlex.join([Path(sys.argv[0]).name or "pytest", *self.arguments])
+
+    @cached_property
+    def boards(self) -> tuple[Board, ...]:
+        """The boards that were selected, with the faults that were asked for.
+
+        Raises ConfigurationError: no file named, a broken file, nothing selected, a fault for a real board.
+        """
+        from pytest_rknpu.inventory.schema import load_boards
+        from pytest_rknpu.inventory.selection import select
+
+        if self.boards_file is None:
+            raise ConfigurationError(
+                "this run needs boards, and no file names any: give --boards FILE, or set rknpu_boards in "
+                "pytest's ini file (`rknpu init` writes a starter boards.toml)"
+            )
+        chosen = select(load_boards(self.boards_file).boards, self.globs, self.socs)
+        return tuple(_with_faults(board, self.faults) for board in chosen) if self.faults else tuple(chosen)
+
+    def board(self, name: str) -> Board:
+        """The selected board of that name."""
+        return next(board for board in self.boards if board.name == name)
+
+    def lease_key(self, board: Board) -> str:
+        """What is leased for ``board``, which came out of ``boards_file``."""
+        return board.lease_key(self.boards_file or Path())
+
+
+def _with_faults(board: Board, faults: tuple[str, ...]) -> Board:
+    """The board with seeded faults. Only an emulated board can have any."""
+    if board.runtime != "emulator":
+        raise ConfigurationError(
+            f"--rknpu-fault {faults[0]}: board {board.name} is not emulated (runtime {board.runtime}); select "
+            "emulated boards only, with --board"
+        )
+    table: dict[str, Any] = {**board.model_dump(exclude_unset=True), "faults": [*board.faults, *faults]}
+    try:
+        return type(board).model_validate(table)
+    except ValueError as error:  # pydantic's ValidationError
+        raise ConfigurationError(f"--rknpu-fault: {error}") from None
+
+
+def run_of(config: pytest.Config, chance: Chance | None) -> Run:
+    """Read the options. ``chance`` is what the controller drew, None in the controller itself.
+
+    Raises ConfigurationError for values that cannot be meant.
+    """
+    option = config.getoption
+    globs, socs, faults = (tuple(option(f"rknpu_{name}") or ()) for name in ("board_globs", "socs", "faults"))
+    report: str | None = option("rknpu_report")
+    explicit: str | None = option("rknpu_boards")
+    seed: int | None = option("rknpu_seed")
+    wait_s: float = option("rknpu_wait")
+    if seed is not None and not 0 <= seed < 2**_SEED_BITS:
+        raise ConfigurationError(f"--rknpu-seed {seed}: give a number from 0 to 2**63 - 1")
+    if not 0 <= wait_s < float("inf"):
+        raise ConfigurationError(f"--rknpu-wait {wait_s}: give a number of seconds, 0 or more")
+    return Run(
+        chance=chance or draw(seed),
+        effort=Effort(option("rknpu_effort")),
+        wait_s=wait_s,
+        boards_file=_boards_file(config, explicit),
+        globs=globs,
+        socs=socs,
+        faults=faults,
+        report=Path(os.path.abspath(config.invocation_params.dir / report)) if report else None,
+        arguments=tuple(map(str, config.invocation_params.args)),
+        asked=bool(explicit or globs or socs or faults or report or seed is not None),
+    )
+
+
+def _boards_file(config: pytest.Config, explicit: str | None) -> Path | None:
+    """``--boards`` starts at the working folder, the ini value at the ini file's."""
+    if explicit:
+        return Path(config.invocation_params.dir, explicit)
+    named = str(config.getini("rknpu_boards") or "")
+    if not named:
+        return None
+    return Path(config.inipath.parent if config.inipath else config.rootpath, named)
+
+
+RUN = pytest.StashKey[Run]()
+"""Where `pytest.Config.stash` holds the run."""

@@ -1,0 +1,54 @@
+"""pytest-xdist: all tests of a board on one worker, boards in parallel, node ids as they are.
+
+Imported only where xdist distributes a run with boards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import pytest
+from xdist.remote import Producer  # type: ignore[import-untyped]
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
+
+BoardOf = Callable[[str], "str | None"]
+"""Names the board that a node id is about, or None."""
+
+
+def board_in(nodeid: str, names: Collection[str]) -> str | None:
+    """The longest of ``names`` that begins the node id's bracket: ``test_x[rk3588-64]`` is about rk3588."""
+    _, _, inside = nodeid.partition("::")[2].partition("[")
+    inside = inside.removesuffix("]")
+    beginning = [name for name in names if inside == name or inside.startswith(f"{name}-")]
+    return max(beginning, key=len, default=None)
+
+
+def scope_of(nodeid: str, board: str | None) -> str:
+    """What is dealt to one worker as a whole: a board, or else a file.
+
+    A board's scope is no node id's beginning, so that it cannot be mistaken for a file.
+    """
+    return f"board:{board}" if board else nodeid.partition("::")[0]
+
+
+class BoardScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist is not typed for subclassing
+    """LoadScopeScheduling by board. A test that takes its worker down is not tried on the next one."""
+
+    def __init__(self, config: pytest.Config, log: Producer, board_of: BoardOf) -> None:
+        super().__init__(config, log)
+        self._board_of = board_of
+
+    def _split_scope(self, nodeid: str) -> str:
+        return scope_of(nodeid, self._board_of(nodeid))
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """As in the base class, which however would give the culprit, and finished scopes, out again."""
+        units = self.assigned_work[node]
+        pending = (nodeid for unit in units.values() for nodeid, done in unit.items() if not done)
+        culprit: str | None = next(pending, None)
+        if culprit is not None:
+            next(unit for unit in units.values() if culprit in unit)[culprit] = True
+        self.assigned_work[node] = {scope: unit for scope, unit in units.items() if not all(unit.values())}
+        super().remove_node(node)
+        return culprit

@@ -1,0 +1,1 @@
+"""How each model of the catalogue is made: ``python -m pytest_rknpu.models.recipes`` rebuilds the files."""

@@ -1,0 +1,73 @@
+"""What is measured of a model when it is built: whether a probe says as much as it should."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from numpy.typing import NDArray
+from onnx import numpy_helper
+
+from pytest_rknpu.models.recipes.quantise import Grid
+
+
+def run_plainly(model: bytes, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The first output for real inputs (N, C, H, W), stacked along the batch.
+
+    Runs without graph optimisation: the operators as the file has them, in float32.
+    """
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    source = session.get_inputs()[0].name
+    return np.concatenate([session.run(None, {source: sample[None]})[0] for sample in inputs])
+
+
+def top1_share(model: bytes, inputs: NDArray[np.float32], labels: NDArray[Any]) -> float:
+    """How many of the inputs (N, C, H, W) the model names as labelled (N,), as a share."""
+    return float((run_plainly(model, inputs).argmax(axis=1) == labels).mean())
+
+
+def run_stored(qdq_onnx: bytes, grid: Grid, stored: NDArray[np.int8]) -> NDArray[np.int8]:
+    """The stored (int8) output of a probe for stored inputs (N, C, H, W)."""
+    model = onnx.load_model_from_string(qdq_onnx)
+    constants = {c.name: numpy_helper.to_array(c) for c in model.graph.initializer}
+    output = model.graph.output[0].name
+    scale = constants[f"{output}.scale"].astype(np.float32)
+    zero = constants[f"{output}.zero_point"].astype(np.float32)
+    real = (stored.astype(np.float32) - grid.zero_point) * np.float32(grid.scale)
+    output_bytes: NDArray[np.int8] = np.round(run_plainly(qdq_onnx, real) / scale + zero).astype(np.int8)
+    return output_bytes
+
+
+def entropy_bits(values: NDArray[np.int8]) -> float:
+    """Shannon entropy of the byte values; 8 is uniform, 0 constant."""
+    share = np.bincount(values.reshape(-1).astype(np.int64) + 128, minlength=256) / values.size
+    present = share[share > 0]
+    return float(-(present * np.log2(present)).sum())
+
+
+def dead_input_bytes(qdq_onnx: bytes, grid: Grid, sample: NDArray[np.int8]) -> int:
+    """How many bytes of ``sample`` (C, H, W) can have their top bit flipped without any output changing."""
+    single = np.repeat(sample[None], sample.size, axis=0)
+    flat = single.reshape(sample.size, -1)
+    np.fill_diagonal(flat, np.diagonal(flat) ^ np.int8(-128))
+    reference = run_stored(qdq_onnx, grid, sample[None])
+    changed = run_stored(qdq_onnx, grid, single) != reference
+    return int((~changed.reshape(sample.size, -1).any(axis=1)).sum())
+
+
+def probe_figures(qdq_onnx: bytes, grid: Grid, shape: tuple[int, int, int], seed: int) -> dict[str, float]:
+    """Entropy (bit a byte), saturated share, smallest spread of a channel (steps) and dead input bytes."""
+    generator = np.random.default_rng(seed + 2)
+    stored = generator.integers(-128, 128, size=(4, *shape)).astype(np.int8)
+    output = run_stored(qdq_onnx, grid, stored)
+    spread = output.astype(np.float64).std(axis=(0, 2, 3))
+    return {
+        "output_entropy_bits": round(entropy_bits(output), 3),
+        "output_saturated_share": round(float(np.isin(output, (-128, 127)).mean()), 5),
+        "smallest_channel_deviation_steps": round(float(spread.min()), 2),
+        "dead_input_bytes": float(dead_input_bytes(qdq_onnx, grid, stored[0])),
+    }

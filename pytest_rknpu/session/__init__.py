@@ -1,0 +1,75 @@
+"""Sessions with boards: what the fixtures open and the suites run on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_rknpu.session.board_session import BoardSession, RuntimeCallError, connect
+from pytest_rknpu.session.children import code_name, require_refused, require_survived
+from pytest_rknpu.session.npu import FinishReport, LoadedModel, Npu
+from pytest_rknpu.session.program import BIDIRECTIONAL, FROM_DEVICE, TO_DEVICE, Program
+from pytest_rknpu.session.sensitivity import Sensitivity, measure_sensitivity, require_sensitive
+from pytest_rknpu.session.simulator import SimulatorSession
+from pytest_rknpu.session.versions import identify
+from pytest_rknpu.session.zero_copy import CACHEABLE, NON_CACHEABLE, ZeroCopy
+
+if TYPE_CHECKING:
+    from pytest_rknpu.inventory.schema import Board
+
+__all__ = [
+    "BIDIRECTIONAL",
+    "CACHEABLE",
+    "FROM_DEVICE",
+    "NON_CACHEABLE",
+    "TO_DEVICE",
+    "BoardSession",
+    "FinishReport",
+    "LoadedModel",
+    "Npu",
+    "Program",
+    "RuntimeCallError",
+    "Sensitivity",
+    "SimulatorSession",
+    "ZeroCopy",
+    "code_name",
+    "measure_sensitivity",
+    "open_session",
+    "require_refused",
+    "require_sensitive",
+    "require_survived",
+]
+
+
+@contextmanager
+def open_session(
+    board: Board, *, seed: int, run_dir: Path | None = None
+) -> Iterator[BoardSession | SimulatorSession]:
+    """A session with ``board``, identified and ready; closed on the way out.
+
+    Where RKNN-Toolkit2 is missing, a simulator board skips with the command that installs it. Raises BoardError
+    where the board cannot be reached or its runtime does not load.
+    """
+    if board.runtime == "simulator":
+        session = SimulatorSession(board, _toolkit_version())
+        yield session
+        session.close()
+        return
+    with ExitStack() as resources:
+        live = connect(board, seed=seed, resources=resources)
+        resources.callback(live.close)
+        identify(live)
+        yield live
+
+
+def _toolkit_version() -> str:
+    import pytest
+
+    from pytest_rknpu.toolchain import toolkit_status
+
+    status = toolkit_status()
+    if status.version is None:
+        pytest.skip(f"{status.reason}; install it with: {status.install_command}")
+    return status.version

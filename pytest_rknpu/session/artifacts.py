@@ -1,0 +1,40 @@
+"""The file that a board loads for a model: packed for the emulator, compiled by RKNN-Toolkit2 for silicon."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_rknpu import models
+from pytest_rknpu.inventory.socs import find_soc
+
+if TYPE_CHECKING:
+    from pytest_rknpu.inventory.schema import Board
+
+
+def artifact_for(board: Board, model: str, *, soc: str | None = None) -> bytes:
+    """The bytes of ``model`` (a name of pytest_rknpu.models) for ``board``, or for another ``soc`` (ERR-01).
+
+    Raises ModelError for a missing model and ToolkitError where RKNN-Toolkit2 is needed and fails.
+    """
+    platform = find_soc(soc or board.soc).toolkit_platform
+    return packed(model, platform) if board.runtime == "emulator" else compiled(model, platform)
+
+
+@lru_cache(maxsize=64)
+def packed(model: str, platform: str) -> bytes:
+    """``model`` as the emulator loads it."""
+    from pytest_rknpu.emulator import pack
+
+    return pack(models.load(model).qdq_onnx, platform)
+
+
+@lru_cache(maxsize=64)
+def compiled(model: str, platform: str) -> bytes:
+    """``model`` as RKNN-Toolkit2 builds it (int8, quantised on the calibration data shipped with it)."""
+    from pytest_rknpu.toolchain import CompileOptions, compile_model
+
+    source = models.load(model)
+    options = CompileOptions(target_platform=platform, calibration=source.calibration)
+    return Path(compile_model(source.float_onnx, options).path).read_bytes()

@@ -1,0 +1,172 @@
+"""A live board: provisioned, probed, able to run command lists, and noticed when it is gone."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_rknpu.errors import BoardError, BoardLost, ConformanceFailure, HarnessError, RknpuError
+from pytest_rknpu.inventory.socs import SoC
+from pytest_rknpu.session.description import (
+    ModelDescription,
+    counting_program,
+    describing_program,
+    description_from,
+)
+from pytest_rknpu.session.link import ExecnetLink, Link, Message
+from pytest_rknpu.session.program import Program
+from pytest_rknpu.transport import open_gateway
+
+if TYPE_CHECKING:
+    from pytest_rknpu.inventory.schema import Board
+
+_START_SECONDS = 60.0
+_REQUEST_SECONDS = 60.0
+# What an emulated board plays where boards.toml does not say.
+_EMULATED_RUNTIME = "2.3.2"
+_EMULATED_DRIVER = "0.9.8"
+
+
+class RuntimeCallError(ConformanceFailure):
+    """A call of the runtime returned a code that the test did not expect."""
+
+
+class MissingFunction(RknpuError):
+    """The runtime library does not export a function; the message is the proof for a skip."""
+
+
+class BoardSession:
+    """One agent on one board, from connecting to release.
+
+    Use ``open_session``. ``versions`` and ``facts`` hold what was probed (VER-01); ``functions`` are the RKNN
+    functions that the runtime library exports.
+    """
+
+    def __init__(self, board: Board, link: Link, start: Message, facts: Mapping[str, Any]) -> None:
+        self.board = board
+        self.soc: SoC = board.chip
+        self.functions = frozenset(start["functions"])
+        self.agent = {"python": start["python"], "pid": start["pid"]}
+        self.facts = facts
+        self.versions: dict[str, str] = {}
+        self.alive = True
+        self._link = link
+        self._stored: set[str] = set()
+        self._descriptions: dict[str, ModelDescription] = {}
+        self.references: dict[tuple[str, str], list[bytes]] = {}
+
+    def request(self, message: Message, deadline_s: float = _REQUEST_SECONDS) -> Message:
+        """One request of docs/command-lists.md; raises BoardLost, after which ``alive`` is False."""
+        if not self.alive:
+            raise BoardLost(f"board {self.board.name}: the session ended earlier; open a new one")
+        try:
+            return self._link.request(message, deadline_s)
+        except BoardLost:
+            self.alive = False
+            raise
+
+    def execute(self, program: Program, deadline_s: float = _REQUEST_SECONDS) -> Message:
+        """Run ``program``; returns the reply with ``values`` and ``log``.
+
+        Raises RuntimeCallError (a call's code), MissingFunction, HarnessError (a malformed program), BoardLost.
+        """
+        reply = self.request({"request": "execute", "program": program.plain()}, deadline_s)
+        if not reply["ok"]:
+            raise _error_of(self.board.name, reply)
+        return reply
+
+    def store_model(self, data: bytes) -> str:
+        """Put a model on the board, once per content; returns its sha256."""
+        sha256 = hashlib.sha256(data).hexdigest()
+        if sha256 not in self._stored:
+            if sha256 not in self.request({"request": "has_models", "hashes": [sha256]})["present"]:
+                reply = self.request({"request": "put_model", "sha256": sha256, "data": data})
+                if not reply["ok"]:
+                    raise BoardError(f"board {self.board.name}: model not stored: {reply['error']['message']}")
+            self._stored.add(sha256)
+        return sha256
+
+    def describe(self, sha256: str) -> ModelDescription:
+        """What the runtime says of a stored model (asked once per session)."""
+        if sha256 not in self._descriptions:
+            counts = self.execute(counting_program(sha256))["values"]["counts"]
+            n_input, n_output = counts["n_input"], counts["n_output"]
+            values = self.execute(describing_program(sha256, n_input, n_output))["values"]
+            self._descriptions[sha256] = description_from(values, n_input, n_output)
+        return self._descriptions[sha256]
+
+    def reset(self) -> Message:
+        """Destroy what a test left behind; the reply names it and carries the runtime's log."""
+        return self.request({"request": "reset"})
+
+    def close(self) -> None:
+        """End the agent; safe to call twice."""
+        self.alive = False
+        self._link.close()
+
+
+def _error_of(board: str, reply: Message) -> Exception:
+    error = reply["error"]
+    where = f"board {board}, command {'.'.join(map(str, error.get('at', [])))}"
+    log = f"\nruntime log:\n{reply['log'].rstrip()}" if reply.get("log") else ""
+    message = f"{where}: {error['message']}{log}"
+    if error["kind"] == "rknn":
+        return RuntimeCallError(message)
+    if error["kind"] == "null":
+        return ConformanceFailure(message)
+    if error["kind"] == "missing-function":
+        return MissingFunction(message)
+    return HarnessError(f"{where} ({error['kind']}): {error['message']}")
+
+
+def connect(board: Board, *, seed: int, resources: ExitStack) -> BoardSession:
+    """Start the agent on ``board`` and probe it; what is opened is closed by ``resources``.
+
+    Raises BoardError where the board cannot be reached or its runtime library does not load.
+    """
+    scratch = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix="rknpu-board-")))
+    gateway = open_gateway(board)
+    resources.callback(gateway.close)
+    link = ExecnetLink(board.name, gateway)
+    start = link.request({"request": "start", **_start_keys(board, seed, scratch)}, _START_SECONDS)
+    if not start["ok"]:
+        raise BoardError(f"board {board.name}: {start['error']['message']}")
+    probe = link.request({"request": "probe"}, _REQUEST_SECONDS)
+    if not probe["ok"]:
+        raise BoardError(f"board {board.name}: probing failed: {probe['error']['message']}")
+    return BoardSession(board, link, start, probe["facts"])
+
+
+def _start_keys(board: Board, seed: int, scratch: Path) -> Message:
+    """The library and folders with which the agent starts; an emulated board lives in ``scratch``."""
+    soc = board.chip
+    if board.runtime != "emulator":
+        library = {
+            "kind": "shared-object",
+            "path": board.library_path,
+            "context_bits": soc.context_bits,
+        }
+        return {"library": library, "root": "/"}
+    from pytest_rknpu.emulator import make_root
+
+    runtime, driver = board.runtime_version or _EMULATED_RUNTIME, board.driver_version or _EMULATED_DRIVER
+    faults = list(board.faults)
+    make_root(scratch / "root", soc.name, {"runtime": runtime, "driver": driver}, faults)
+    options = {
+        "soc": soc.name,
+        "seed": seed if board.seed is None else board.seed,
+        "faults": faults,
+        "runtime_version": runtime,
+        "driver_version": driver,
+    }
+    library = {
+        "kind": "python",
+        "entry": "pytest_rknpu.emulator:open_library",
+        "options": options,
+        "context_bits": soc.context_bits,
+    }
+    return {"library": library, "root": str(scratch / "root"), "model_cache": str(scratch / "models")}

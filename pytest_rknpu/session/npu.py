@@ -1,0 +1,166 @@
+"""What a suite author holds: the NPU of one board, for one test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from pytest_rknpu.agent.abi import RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE as NO_INPUT_FLUSH
+from pytest_rknpu.agent.abi import RKNN_FLAG_DISABLE_FLUSH_OUTPUT_MEM_CACHE as NO_OUTPUT_FLUSH
+from pytest_rknpu.errors import ConformanceFailure
+from pytest_rknpu.measure import fault_rate_bound
+from pytest_rknpu.session.artifacts import artifact_for
+from pytest_rknpu.session.board_session import BoardSession, MissingFunction
+from pytest_rknpu.session.description import ModelDescription
+from pytest_rknpu.session.differences import describe_difference, describe_mismatch
+from pytest_rknpu.session.layout import to_memory
+from pytest_rknpu.session.program import Program
+from pytest_rknpu.session.references import reference_outputs
+from pytest_rknpu.session.zero_copy import ZeroCopy
+
+if TYPE_CHECKING:
+    from pytest_rknpu.verdict.record import ItemRecord
+
+# The first runtime whose header has the two flags; 1.5.2 and 1.6.0 ignore them (observed).
+_FLUSH_FLAGS_SINCE = (2, 0)
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model that lies on the board: its name here, the sha256 of its file, what the runtime says of it."""
+
+    name: str
+    sha256: str
+    description: ModelDescription
+
+
+@dataclass(frozen=True)
+class FinishReport:
+    """What a test left behind on the board, and what the runtime logged meanwhile."""
+
+    left_behind: tuple[str, ...]
+    runtime_log: str
+
+    @property
+    def error_lines(self) -> list[str]:
+        """Lines of level E of the runtime's log (VER-05)."""
+        return [line for line in self.runtime_log.splitlines() if line.lstrip().startswith("E RKNN")]
+
+
+class Npu:
+    """Runs programs on one board and collects the runtime's log for one test."""
+
+    def __init__(self, session: BoardSession, record: ItemRecord, seed: int) -> None:
+        self.session = session
+        self.record = record
+        self.soc = session.soc
+        self.seed = seed
+        self.random = np.random.default_rng(seed)
+        self._log: list[str] = []
+
+    def execute(self, program: Program, deadline_s: float = 60.0) -> dict[str, Any]:
+        """Run a program on the board, by ``deadline_s``; returns its saved values.
+
+        A function that the runtime library does not export skips the test with that proof. Raises
+        RuntimeCallError (ConformanceFailure) for an unexpected code, BoardLost, HarnessError.
+        """
+        try:
+            reply = self.session.execute(program, deadline_s)
+        except MissingFunction as missing:
+            pytest.skip(str(missing))
+        self._log.append(str(reply["log"]))
+        values: dict[str, Any] = reply["values"]
+        return values
+
+    def model(self, name: str) -> LoadedModel:
+        """Put a model of pytest_rknpu.models on the board and ask the runtime about it."""
+        sha256 = self.session.store_model(artifact_for(self.session.board, name))
+        return LoadedModel(name, sha256, self.session.describe(sha256))
+
+    def reference(self, model: LoadedModel, inputs: Sequence[bytes]) -> list[bytes]:
+        """For each input (native bytes of input 0) the native bytes of output 0, by the most careful way.
+
+        See pytest_rknpu.session.references. Asked once per session and input.
+        """
+        return [output for _, output in reference_outputs(self, model, inputs)]
+
+    def random_inputs(self, model: LoadedModel, count: int) -> list[bytes]:
+        """``count`` different native memories of input 0, full of seeded random int8 values."""
+        return [self.native_input(model, self.random_tensor(model)) for _ in range(count)]
+
+    def random_tensor(self, model: LoadedModel) -> npt.NDArray[np.int8]:
+        """A seeded random int8 array of input 0's logical NCHW shape."""
+        shape = model.description.inputs[0].shape
+        return self.random.integers(-128, 128, shape, dtype=np.int8)
+
+    def native_input(self, model: LoadedModel, tensor: npt.NDArray[Any]) -> bytes:
+        """The native memory of input 0 that holds ``tensor``."""
+        return to_memory(tensor, model.description.inputs[0].native)
+
+    def require_function(self, function: str) -> None:
+        """Skip with the proof where the SoC's runtime has no such function or the library does not export it."""
+        if function in self.soc.unsupported_functions:
+            pytest.skip(f"{self.soc.name}: {function} is not supported by {self.soc.runtime} (C API reference 4-1)")
+        if function not in self.session.functions:
+            self.skip_missing(function)
+
+    def skip_missing(self, function: str) -> NoReturn:
+        """Skip: the runtime library of this board does not export ``function``."""
+        version = self.session.versions.get("runtime", "unknown version")
+        pytest.skip(f"{self.session.board.name}: the runtime library ({version}) does not export {function}")
+
+    @property
+    def knows_flush_flags(self) -> bool:
+        """Whether this runtime honours RKNN_FLAG_DISABLE_FLUSH_INPUT/OUTPUT_MEM_CACHE at all."""
+        return self.session.runtime_release >= _FLUSH_FLAGS_SINCE
+
+    @property
+    def application_syncs(self) -> int:
+        """The flags (F) of the catalogue: rknn_run leaves cache maintenance to the application."""
+        return int(NO_INPUT_FLUSH | NO_OUTPUT_FLUSH) if self.knows_flush_flags else 0
+
+    def record_bound(self, iterations: int) -> None:
+        """Record the fault rate that a clean run of ``iterations`` excludes (catalogue, preamble)."""
+        self.record.measure("iterations", iterations)
+        self.record.measure(
+            f"fault rate excluded at {_CONFIDENCE:.0%}", fault_rate_bound(iterations, _CONFIDENCE)
+        )
+
+    def require_same(self, compared: dict[str, Any], what: str) -> None:
+        """Fail with offsets, cache lines and both hexdumps where a saved ``compare`` found a difference."""
+        if compared["mismatches"]:
+            raise ConformanceFailure(
+                f"board {self.session.board.name} ({self.soc.name}): {what}: {describe_mismatch(compared)}"
+            )
+
+    def require_equal(self, expected: bytes, actual: bytes, what: str) -> None:
+        """Fail with offsets, cache lines and both hexdumps where two byte strings of the host differ."""
+        difference = describe_difference(expected, actual)
+        if difference:
+            raise ConformanceFailure(f"board {self.session.board.name} ({self.soc.name}): {what}: {difference}")
+
+    def require_health(self) -> None:
+        """After bad input the board must still work: a fresh context gives the known result (ERR, preamble)."""
+        model = self.model("probe_pointwise")
+        data = bytes(model.description.inputs[0].native_size)
+        io = ZeroCopy("health", model)
+        program = Program()
+        io.open(program)
+        program.write(io.input, data)
+        program.run(io.context)
+        program.compare(io.output, self.reference(model, [data])[0], "output")
+        io.close(program)
+        self.require_same(self.execute(program)["output"], "the board does not work as before")
+
+    def finish(self) -> FinishReport:
+        """Destroy what the test left behind and hand over the runtime's log; a dead board leaves nothing."""
+        if not self.session.alive:
+            return FinishReport((), "".join(self._log))
+        reply = self.session.reset()
+        return FinishReport(tuple(reply["left_behind"]), "".join([*self._log, str(reply["log"])]))

@@ -1,0 +1,79 @@
+"""One context whose inputs and outputs are bound to memories: the zero-copy set-up of the guide, recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_rknpu.agent.abi import rknn_mem_alloc_flags as AllocFlags
+from pytest_rknpu.session.layout import Attr
+from pytest_rknpu.session.program import Program
+
+if TYPE_CHECKING:
+    from pytest_rknpu.session.npu import LoadedModel
+
+CACHEABLE = AllocFlags.RKNN_FLAG_MEMORY_CACHEABLE
+NON_CACHEABLE = AllocFlags.RKNN_FLAG_MEMORY_NON_CACHEABLE
+
+
+@dataclass(frozen=True)
+class ZeroCopy:
+    """Names and records one zero-copy context; several can live in one program.
+
+    ``alloc_flags`` None allocates with rknn_create_mem, else with rknn_create_mem2. ``margin`` are extra bytes behind
+    each memory, for canaries. Native attributes are bound, inputs passed through.
+    """
+
+    context: str
+    model: LoadedModel
+    flags: int = 0
+    alloc_flags: int | None = None
+    margin: int = 0
+
+    @property
+    def input(self) -> str:
+        """Name of input 0's memory."""
+        return f"{self.context} input 0"
+
+    @property
+    def output(self) -> str:
+        """Name of output 0's memory."""
+        return f"{self.context} output 0"
+
+    @property
+    def input_size(self) -> int:
+        """Bytes of input 0, native."""
+        return self.model.description.inputs[0].native_size
+
+    @property
+    def output_size(self) -> int:
+        """Bytes of output 0, native."""
+        return self.model.description.outputs[0].native_size
+
+    def open(self, program: Program) -> None:
+        """Record rknn_init, and creating and binding every memory."""
+        program.init(self.context, self.model.sha256, flags=self.flags)
+        self.bind(program)
+
+    def bind(self, program: Program) -> None:
+        """Record creating and binding every memory of a context that exists already."""
+        description = self.model.description
+        for kind, tensors in (("input", description.inputs), ("output", description.outputs)):
+            for tensor in tensors:
+                memory = f"{self.context} {kind} {tensor.index}"
+                size = tensor.native_size + self.margin
+                program.create_mem(memory, self.context, size, alloc_flags=self.alloc_flags)
+                program.bind(self.context, memory, bound_attr(tensor.native, kind))
+
+    def close(self, program: Program) -> None:
+        """Record destroying every memory, then the context (as the SDK's samples do)."""
+        description = self.model.description
+        for kind, tensors in (("input", description.inputs), ("output", description.outputs)):
+            for tensor in tensors:
+                program.destroy_mem(f"{self.context} {kind} {tensor.index}", self.context)
+        program.destroy(self.context)
+
+
+def bound_attr(native: Attr, kind: str) -> dict[str, Any]:
+    """The native attribute as rknn_set_io_mem gets it: inputs are passed through, without conversion."""
+    return {**native, "pass_through": 1} if kind == "input" else dict(native)

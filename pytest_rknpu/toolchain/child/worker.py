@@ -1,0 +1,104 @@
+"""Drives RKNN-Toolkit2 for one request, in a process of its own: ``python worker.py request.json``.
+
+The toolkit replaces the root logger, prints progress from C code, writes into the working directory and may end its
+process without a word, so nothing of this package runs beside it. The request is JSON; so is the reply, which is written
+last: no reply file means that the process died. The steps, and what the toolkit returned, are in the reply.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, Callable
+
+import numpy as np
+
+
+class StepFailed(Exception):
+    """A call of the toolkit that neither raised nor succeeded."""
+
+    def __init__(self, step: str, message: str) -> None:
+        super().__init__(message)
+        self.step = step
+
+
+class Steps:
+    """Runs the toolkit's calls in turn and remembers which one is running."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def run(self, step: str, call: Callable[[], Any]) -> Any:
+        # On disk before the call: after an abort only this says how far it came.
+        self.marker.write_text(step, encoding="utf-8")
+        return call()
+
+    def succeed(self, step: str, call: Callable[[], Any]) -> None:
+        returned = self.run(step, call)
+        if returned not in (0, None):
+            raise StepFailed(step, f"returned {returned!r}")
+
+
+def build(steps: Steps, request: dict[str, Any]) -> Any:
+    def start() -> Any:
+        from rknn.api import RKNN
+
+        return RKNN(verbose=True)
+
+    toolkit = steps.run("import", start)
+    steps.succeed("config", lambda: toolkit.config(**request["config"]))
+    steps.succeed("load_onnx", lambda: toolkit.load_onnx(model=request["onnx"], **request["load"]))
+    steps.succeed("build", lambda: toolkit.build(**request["build"]))
+    return toolkit
+
+
+def simulate(steps: Steps, toolkit: Any, request: dict[str, Any]) -> int:
+    """Runs every sample and saves each output, stacked along the batch; returns how many samples there were."""
+    with np.load(request["inputs"], allow_pickle=False) as archive:
+        inputs = [archive[name] for name in archive.files]
+    steps.succeed("init_runtime", toolkit.init_runtime)
+    samples = inputs[0].shape[0]
+    results: list[list[Any]] = []
+    for number in range(samples):
+        sample = [array[number] for array in inputs]
+        layouts = ["nchw" if array.ndim == 4 else None for array in sample]
+        formats = {"data_format": layouts} if all(layouts) else {}
+        outputs = steps.run("inference", lambda: toolkit.inference(inputs=sample, **formats))  # noqa: B023
+        if outputs is None:
+            raise StepFailed("inference", f"returned None for sample {number}")
+        results.append([np.asarray(output) for output in outputs])
+    stacked = {f"output{i}": np.concatenate([r[i] for r in results]) for i in range(len(results[0]))}
+    np.savez(request["outputs"], **stacked)
+    return samples
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    steps = Steps(Path(request["marker"]))
+    try:
+        toolkit = build(steps, request)
+        if request["task"] == "simulate":
+            return {"ok": True, "samples": simulate(steps, toolkit, request)}
+        steps.succeed("export_rknn", lambda: toolkit.export_rknn(request["rknn"]))
+        return {"ok": True}
+    except StepFailed as failure:
+        return {"ok": False, "step": failure.step, "message": str(failure)}
+    except Exception as error:
+        # The toolkit puts a whole traceback into the text of its ValueErrors; its last line is the reason.
+        traceback.print_exc()
+        step = steps.marker.read_text(encoding="utf-8") if steps.marker.exists() else "start"
+        return {"ok": False, "step": step, "message": f"{type(error).__name__}: {error}"}
+
+
+def main() -> None:
+    request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    reply = json.dumps(answer(request))
+    unfinished = Path(request["reply"] + ".unfinished")
+    unfinished.write_text(reply, encoding="utf-8")
+    os.replace(unfinished, request["reply"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""What a result can be, which requirements there are, and what one test has to say about them.
+
+Depends on nothing of ours but `pytest_rknpu.errors`, so that suites, fixtures and reports build on it.
+"""
+
+from __future__ import annotations
+
+from pytest_rknpu.verdict.capabilities import CAPABILITIES, lacking, require_known_needs
+from pytest_rknpu.verdict.outcome import Outcome, message_of, outcome_of, worst
+from pytest_rknpu.verdict.record import ItemRecord, Measurement
+from pytest_rknpu.verdict.requirements import REQUIREMENTS, Requirement, require_known
+
+__all__ = [
+    "CAPABILITIES",
+    "REQUIREMENTS",
+    "ItemRecord",
+    "Measurement",
+    "Outcome",
+    "Requirement",
+    "lacking",
+    "message_of",
+    "outcome_of",
+    "require_known",
+    "require_known_needs",
+    "worst",
+]

@@ -1,0 +1,113 @@
+"""MEM-07 and MEM-08: what is destroyed disturbs nobody, and everything is given back."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_rknpu.errors import ConformanceFailure
+from pytest_rknpu.fixtures import Effort
+from pytest_rknpu.session import TO_DEVICE, LoadedModel, Npu, Program, ZeroCopy
+
+WARM_UP = 5
+
+
+@pytest.mark.requirement("MEM-07")
+def test_destroying_one_context_leaves_another_working(npu: Npu, chain: LoadedModel, wide: LoadedModel) -> None:
+    """Destroy A, refill the memory that it gave back, run B: B is right before and after."""
+    first, second = ZeroCopy("a", wide), ZeroCopy("b", chain)
+    inputs = npu.random_inputs(chain, 2)
+    expected = npu.reference(chain, inputs)
+    program = Program()
+    first.open(program)
+    second.open(program)
+    program.write(first.input, npu.random_inputs(wide, 1)[0])
+    program.run(first.context)
+    program.write(second.input, inputs[0])
+    program.run(second.context)
+    program.compare(second.output, expected[0], "before")
+    first.close(program)
+    for number in range(8):
+        program.create_mem(f"refill {number}", second.context, wide.description.internal_size)
+        program.fill(f"refill {number}", 0xEE)
+        program.sync(f"refill {number}", TO_DEVICE, second.context)
+    program.write(second.input, inputs[1])
+    program.run(second.context)
+    program.compare(second.output, expected[1], "after")
+    values = npu.execute(program)
+    npu.require_same(values["before"], "B beside A")
+    npu.require_same(values["after"], "B after A was destroyed and its memory refilled")
+
+
+@pytest.mark.requirement("MEM-07")
+def test_destroying_the_parent_leaves_a_duplicate_working(npu: Npu, chain: LoadedModel) -> None:
+    """rknn_dup_context, destroy the parent, run the duplicate."""
+    npu.require_function("rknn_dup_context")
+    parent, duplicate = ZeroCopy("parent", chain), ZeroCopy("duplicate", chain)
+    inputs = npu.random_inputs(chain, 2)
+    expected = npu.reference(chain, inputs)
+    program = Program()
+    parent.open(program)
+    program.dup(duplicate.context, parent.context)
+    duplicate.bind(program)
+    for io, data, output, saved in (
+        (parent, inputs[0], expected[0], "parent"),
+        (duplicate, inputs[1], expected[1], "duplicate"),
+    ):
+        program.write(io.input, data)
+        program.run(io.context)
+        program.compare(io.output, output, saved)
+    parent.close(program)
+    program.write(duplicate.input, inputs[0])
+    program.run(duplicate.context)
+    program.compare(duplicate.output, expected[0], "alone")
+    values = npu.execute(program)
+    npu.require_same(values["parent"], "the parent beside its duplicate")
+    npu.require_same(values["duplicate"], "the duplicate beside its parent")
+    npu.require_same(values["alone"], "the duplicate after its parent was destroyed")
+
+
+@pytest.mark.requirement("MEM-08")
+@pytest.mark.parametrize("what", ["memory", "import", "context", "run"])
+def test_rounds_give_everything_back(npu: Npu, chain: LoadedModel, effort: Effort, what: str) -> None:
+    """n rounds of create and destroy bring back file descriptors, mappings and DMA bytes."""
+    io = ZeroCopy("keeper", chain)
+    rounds = effort.rounds(60)
+    program = Program()
+    io.open(program)
+    program.create_mem("source", io.context, 8192)
+    with program.repeat(WARM_UP):
+        _one_round(program, io, what)
+    program.resources("before")
+    with program.repeat(rounds):
+        _one_round(program, io, what)
+    program.resources("after")
+    values = npu.execute(program, deadline_s=300)
+    before, after = values["before"], values["after"]
+    grown = []
+    for key in ("descriptors", "mappings", "dma_bytes"):
+        if before[key] is None or after[key] is None:
+            continue
+        growth = after[key] - before[key]
+        npu.record.measure(f"growth of {key}", growth, "B" if key == "dma_bytes" else "")
+        # One mapping may come and go with the allocator's own arenas; a leak comes with every round.
+        if growth > (rounds // 2 if key == "mappings" else 0):
+            grown.append(f"{key} by {growth}")
+    if grown:
+        raise ConformanceFailure(
+            f"board {npu.session.board.name}: {rounds} rounds of {what} leave more {', '.join(grown)} behind"
+        )
+    npu.record_bound(rounds)
+
+
+def _one_round(program: Program, io: ZeroCopy, what: str) -> None:
+    if what == "memory":
+        program.create_mem("passing", io.context, 4096)
+        program.destroy_mem("passing", io.context)
+    elif what == "import":
+        program.import_fd("passing", io.context, "source", 4096)
+        program.destroy_mem("passing", io.context)
+    elif what == "context":
+        program.init("passing", io.model.sha256)
+        program.destroy("passing")
+    else:
+        program.run(io.context)

@@ -1,0 +1,157 @@
+"""SYNC-05 to SYNC-07: every cache line, parts of lines, and the neighbours of a buffer (guide 4.1.6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_rknpu.errors import ConformanceFailure, Inconclusive
+from pytest_rknpu.fixtures import Effort
+from pytest_rknpu.session import (
+    BIDIRECTIONAL,
+    FROM_DEVICE,
+    TO_DEVICE,
+    LoadedModel,
+    Npu,
+    Program,
+    Sensitivity,
+    ZeroCopy,
+    require_sensitive,
+)
+
+LINE = 64  # bytes of a cache line
+
+
+@pytest.mark.requirement("SYNC-05")
+def test_every_line_is_covered(npu: Npu, model: LoadedModel, sensitivity: Sensitivity) -> None:
+    """Change one 64-byte line at a time, in permuted order; only its image changes, and it does change."""
+    start = npu.random_inputs(model, 1)[0]
+    order = [int(line) for line in npu.random.permutation(len(start) // LINE)]
+    contents = [start]
+    for line in order:
+        changed = bytearray(contents[-1])
+        changed[line * LINE : (line + 1) * LINE] = _every_byte_changed(changed[line * LINE : (line + 1) * LINE])
+        contents.append(bytes(changed))
+    expected = npu.reference(model, contents)
+    unseen = [line for line, a, b in zip(order, expected, expected[1:], strict=False) if a == b]
+    if unseen:
+        raise Inconclusive(f"the model does not show a change of lines {unseen}: they were not tested")
+    io = ZeroCopy("a", model, flags=npu.application_syncs)
+    program = Program()
+    io.open(program)
+    program.write(io.input, start)
+    program.sync(io.input, TO_DEVICE, io.context)
+    for line, content, output in zip(order, contents[1:], expected[1:], strict=True):
+        program.write(io.input, content[line * LINE : (line + 1) * LINE], offset=line * LINE)
+        program.sync(io.input, TO_DEVICE, io.context)
+        program.run(io.context)
+        program.sync(io.output, FROM_DEVICE, io.context)
+        program.compare(io.output, output, f"line {line}")
+    io.close(program)
+    values = npu.execute(program)
+    for line in order:
+        npu.require_same(values[f"line {line}"], f"only line {line} of the input changed")
+    npu.record.measure("lines tested", len(order), "lines")
+    require_sensitive(min(sensitivity.to_device, sensitivity.from_device), "TO_DEVICE or FROM_DEVICE")
+
+
+def _every_byte_changed(data: bytes | bytearray) -> bytes:
+    """The same bytes with the top bit flipped: far away for int8, so that no rounding hides it."""
+    return bytes(byte ^ 0x80 for byte in data)
+
+
+@pytest.mark.requirement("SYNC-06")
+def test_partial_lines_are_covered(
+    npu: Npu, model: LoadedModel, sensitivity: Sensitivity, effort: Effort
+) -> None:
+    """Random [start, start + length) writes; bytes before, inside and after are right in the output."""
+    content = npu.random_inputs(model, 1)[0]
+    writes: list[tuple[int, bytes]] = []
+    contents = []
+    for _ in range(effort.rounds(100)):
+        offset = int(npu.random.integers(0, len(content)))
+        length = min(int(npu.random.integers(1, 3 * LINE)), len(content) - offset)
+        data = _every_byte_changed(content[offset : offset + length])
+        content = content[:offset] + data + content[offset + length :]
+        writes.append((offset, data))
+        contents.append(content)
+    io = ZeroCopy("a", model, flags=npu.application_syncs)
+    program = Program()
+    io.open(program)
+    for number, ((offset, data), whole, output) in enumerate(
+        zip(writes, contents, npu.reference(model, contents), strict=True)
+    ):
+        program.write(io.input, data if number else whole, offset=offset if number else 0)
+        program.sync(io.input, TO_DEVICE, io.context)
+        program.run(io.context)
+        program.sync(io.output, FROM_DEVICE, io.context)
+        program.compare(io.output, output, str(number))
+    io.close(program)
+    values = npu.execute(program)
+    for number, (offset, data) in enumerate(writes):
+        npu.require_same(values[str(number)], f"write {number} of bytes [{offset}, {offset + len(data)})")
+    npu.record_bound(len(writes))
+    require_sensitive(min(sensitivity.to_device, sensitivity.from_device), "TO_DEVICE or FROM_DEVICE")
+
+
+@pytest.mark.requirement("SYNC-07")
+@pytest.mark.parametrize("offset", [0, 16, 48, 64, 4096], ids=lambda value: f"offset{value}")
+@pytest.mark.expects_runtime_errors
+def test_neighbours_survive(npu: Npu, model: LoadedModel, effort: Effort, offset: int) -> None:
+    """The CPU dirties the bytes beside an imported output while the NPU writes it: both survive.
+
+    A runtime may refuse to create or bind memory at an unaligned offset; it may not at a cache line's start.
+    """
+    size = ZeroCopy("a", model).output_size
+    patterns = npu.random_inputs(model, 2)
+    before, after = 0xC3, 0x3C
+    io = ZeroCopy("a", model, flags=npu.application_syncs)
+    opening = Program()
+    io.open(opening)
+    opening.create_mem("base", io.context, offset + size + 4096)
+    npu.execute(opening)
+    refusal = _import_and_bind(npu, io, model, size, offset)
+    if refusal:
+        npu.record.note(refusal)
+        if offset % LINE == 0:
+            raise ConformanceFailure(f"memory imported at the aligned offset {offset} was refused: {refusal}")
+        return
+    program = Program()
+    with program.repeat(effort.rounds(30)):
+        program.write_cycle(io.input, patterns)
+        program.sync(io.input, TO_DEVICE, io.context)
+        _write_neighbours(program, offset, size, before ^ 0xFF, after ^ 0xFF)
+        program.sync("base", BIDIRECTIONAL, io.context)
+        _write_neighbours(program, offset, size, before, after)
+        program.run(io.context)
+        program.sync("part", FROM_DEVICE, io.context)
+        program.compare_cycle("part", npu.reference(model, patterns), "output")
+        program.sync("base", BIDIRECTIONAL, io.context)
+        program.compare_cycle("base", npu.reference(model, patterns), "output later", offset=offset)
+        if offset:
+            program.compare("base", bytes([before]) * min(offset, LINE), "before", offset=max(0, offset - LINE))
+        program.compare("base", bytes([after]) * LINE, "after", offset=offset + size)
+    values = npu.execute(program)
+    for name in ("output", "output later"):
+        npu.require_same(values[name], f"the NPU's output at offset {offset} ({name})")
+    for name in ("before", "after"):
+        if name in values:
+            npu.require_same(values[name], f"the CPU's bytes {name} the imported output at offset {offset}")
+
+
+def _import_and_bind(npu: Npu, io: ZeroCopy, model: LoadedModel, size: int, offset: int) -> str | None:
+    """Import part of "base" as "part" and bind it as output; returns the runtime's refusal, or None."""
+    program = Program()
+    program.import_fd("part", io.context, "base", size, offset=offset)
+    program.bind(io.context, "part", model.description.outputs[0].native)
+    try:
+        npu.execute(program)
+    except ConformanceFailure as refused:
+        return str(refused)
+    return None
+
+
+def _write_neighbours(program: Program, offset: int, size: int, before: int, after: int) -> None:
+    """The CPU writes up to one line on each side of [offset, offset + size) of "base"."""
+    if offset:
+        program.fill("base", before, offset=max(0, offset - LINE), length=min(offset, LINE))
+    program.fill("base", after, offset=offset + size, length=LINE)

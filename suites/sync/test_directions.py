@@ -1,0 +1,190 @@
+"""SYNC-01 to SYNC-04, SYNC-10, SYNC-12: each direction of rknn_mem_sync does what its name says (guide 4.1.6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_rknpu.errors import ConformanceFailure
+from pytest_rknpu.fixtures import Effort
+from pytest_rknpu.session import (
+    BIDIRECTIONAL,
+    CACHEABLE,
+    FROM_DEVICE,
+    NON_CACHEABLE,
+    TO_DEVICE,
+    LoadedModel,
+    Npu,
+    Program,
+    Sensitivity,
+    ZeroCopy,
+    require_sensitive,
+)
+
+ALLOCATIONS = [pytest.param(None, id="create_mem"), pytest.param(CACHEABLE, id="create_mem2-cacheable")]
+PATTERNS = 4
+LINE = 64  # bytes of a cache line
+
+
+@pytest.mark.requirement("SYNC-01")
+@pytest.mark.parametrize("alloc_flags", ALLOCATIONS)
+def test_to_device_publishes_what_the_cpu_wrote(
+    npu: Npu, model: LoadedModel, sensitivity: Sensitivity, effort: Effort, alloc_flags: int | None
+) -> None:
+    """A new pattern over an old, synced one reaches the NPU. The output goes by BIDIRECTIONAL: not judged here."""
+    patterns = npu.random_inputs(model, PATTERNS)
+    io = ZeroCopy("a", model, flags=npu.application_syncs, alloc_flags=alloc_flags)
+    program = Program()
+    io.open(program)
+    rounds = effort.rounds(300)
+    with program.repeat(rounds):
+        program.write_cycle(io.input, patterns)
+        program.sync(io.input, TO_DEVICE, io.context)
+        program.run(io.context)
+        program.sync(io.output, BIDIRECTIONAL, io.context)
+        program.compare_cycle(io.output, npu.reference(model, patterns), "output")
+    io.close(program)
+    npu.require_same(npu.execute(program)["output"], "after TO_DEVICE the NPU did not read the new bytes")
+    npu.record_bound(rounds)
+    require_sensitive(sensitivity.to_device, "TO_DEVICE")
+
+
+@pytest.mark.requirement("SYNC-02")
+@pytest.mark.parametrize("alloc_flags", ALLOCATIONS)
+def test_from_device_shows_what_the_npu_wrote(
+    npu: Npu, model: LoadedModel, sensitivity: Sensitivity, effort: Effort, alloc_flags: int | None
+) -> None:
+    """The CPU holds the old result in its cache. The input goes by BIDIRECTIONAL: not judged here."""
+    patterns = npu.random_inputs(model, PATTERNS)
+    io = ZeroCopy("a", model, flags=npu.application_syncs, alloc_flags=alloc_flags)
+    program = Program()
+    io.open(program)
+    rounds = effort.rounds(300)
+    with program.repeat(rounds):
+        program.write_cycle(io.input, patterns)
+        program.sync(io.input, BIDIRECTIONAL, io.context)
+        program.run(io.context)
+        program.sync(io.output, FROM_DEVICE, io.context)
+        program.compare_cycle(io.output, npu.reference(model, patterns), "output")
+    io.close(program)
+    npu.require_same(npu.execute(program)["output"], "after FROM_DEVICE the CPU did not read the new bytes")
+    npu.record_bound(rounds)
+    require_sensitive(sensitivity.from_device, "FROM_DEVICE")
+
+
+@pytest.mark.requirement("SYNC-03")
+def test_bidirectional_does_both(
+    npu: Npu, model: LoadedModel, sensitivity: Sensitivity, effort: Effort
+) -> None:
+    """One memory is A's output and B's input; the CPU reads it, edits part of a line, and B must see all of it."""
+    patterns = npu.random_inputs(model, PATTERNS)
+    between = npu.reference(model, patterns)
+    edit, offset = bytes(npu.random.bytes(LINE // 2)), 5 * LINE + LINE // 4
+    edited = [data[:offset] + edit + data[offset + len(edit) :] for data in between]
+    first, second = (ZeroCopy(name, model, flags=npu.application_syncs) for name in "ab")
+    program = Program()
+    first.open(program)
+    second.open(program)
+    program.bind(second.context, first.output, {**model.description.inputs[0].native, "pass_through": 1})
+    rounds = effort.rounds(100)
+    with program.repeat(rounds):
+        program.write_cycle(first.input, patterns)
+        program.sync(first.input, BIDIRECTIONAL, first.context)
+        program.run(first.context)
+        program.sync(first.output, BIDIRECTIONAL, first.context)
+        program.compare_cycle(first.output, between, "between")
+        program.write(first.output, edit, offset=offset)
+        program.sync(first.output, BIDIRECTIONAL, second.context)
+        program.run(second.context)
+        program.sync(second.output, BIDIRECTIONAL, second.context)
+        program.compare_cycle(second.output, npu.reference(model, edited), "end")
+    second.close(program)
+    first.close(program)
+    values = npu.execute(program)
+    npu.require_same(values["between"], "after BIDIRECTIONAL the CPU did not read A's result")
+    npu.require_same(values["end"], "after BIDIRECTIONAL the NPU did not read the CPU's edit of A's result")
+    npu.record_bound(rounds)
+    require_sensitive(min(sensitivity.to_device, sensitivity.from_device), "BIDIRECTIONAL")
+
+
+@pytest.mark.requirement("SYNC-04")
+@pytest.mark.parametrize("alloc_flags", ALLOCATIONS)
+def test_run_alone_keeps_inputs_and_outputs_consistent(
+    npu: Npu, model: LoadedModel, effort: Effort, alloc_flags: int | None
+) -> None:
+    """Without the DISABLE_FLUSH flags rknn_run does all the cache maintenance itself."""
+    patterns = npu.random_inputs(model, PATTERNS)
+    io = ZeroCopy("a", model, alloc_flags=alloc_flags)
+    program = Program()
+    io.open(program)
+    rounds = effort.rounds(300)
+    with program.repeat(rounds):
+        program.write_cycle(io.input, patterns)
+        program.run(io.context)
+        program.compare_cycle(io.output, npu.reference(model, patterns), "output")
+    io.close(program)
+    npu.require_same(npu.execute(program)["output"], "rknn_run without flags left input or output stale")
+    npu.record_bound(rounds)
+
+
+@pytest.mark.requirement("SYNC-10")
+@pytest.mark.needs("non_cacheable")
+def test_non_cacheable_memory_needs_no_sync(npu: Npu, model: LoadedModel, effort: Effort) -> None:
+    """rknn_create_mem2(NON_CACHEABLE) is coherent; what a needless sync returns is recorded, not judged."""
+    npu.require_function("rknn_create_mem2")
+    patterns = npu.random_inputs(model, PATTERNS)
+    io = ZeroCopy("a", model, flags=npu.application_syncs, alloc_flags=NON_CACHEABLE)
+    program = Program()
+    io.open(program)
+    rounds = effort.rounds(300)
+    with program.repeat(rounds):
+        program.write_cycle(io.input, patterns)
+        program.run(io.context)
+        program.compare_cycle(io.output, npu.reference(model, patterns), "output")
+    program.sync(io.input, TO_DEVICE, io.context, expect="any", save="needless sync")
+    io.close(program)
+    values = npu.execute(program)
+    npu.record.measure("code of a needless sync", values["needless sync"])
+    npu.require_same(values["output"], "non-cacheable memory was not coherent without a sync")
+    npu.record_bound(rounds)
+
+
+@pytest.mark.requirement("SYNC-12")
+@pytest.mark.parametrize("given", ["context", "null"])
+@pytest.mark.expects_runtime_errors
+def test_context_argument_of_sync(npu: Npu, model: LoadedModel, effort: Effort, given: str) -> None:
+    """The real context works everywhere; NULL works except on RV1103 and RV1106, which may refuse it.
+
+    Whatever returns success must have synced.
+    """
+    patterns = npu.random_inputs(model, PATTERNS)
+    io = ZeroCopy("a", model, flags=npu.application_syncs)
+    context = io.context if given == "context" else None
+    may_refuse = given == "null" and not npu.soc.null_context_sync
+    expect = "any" if may_refuse else "success"
+    program = Program()
+    io.open(program)
+    with program.repeat(effort.rounds(30)):
+        program.write_cycle(io.input, patterns)
+        program.sync(io.input, TO_DEVICE, context, expect=expect, save="to")
+        program.run(io.context)
+        program.sync(io.output, FROM_DEVICE, context, expect=expect, save="from")
+        program.compare_cycle(io.output, npu.reference(model, patterns), "output")
+    io.close(program)
+    values = npu.execute(program)
+    codes = sorted({*values["to"], *values["from"]})
+    npu.record.measure("codes of rknn_mem_sync", ", ".join(map(str, codes)))
+    if 0 not in codes:
+        return
+    if codes != [0]:
+        raise ConformanceFailure(f"rknn_mem_sync with a {given} context answered {codes}: neither accepted nor refused")
+    npu.require_same(values["output"], f"rknn_mem_sync with a {given} context returned success but did not sync")
+
+
+@pytest.mark.requirement("SYNC-14")
+def test_control_without_syncs(npu: Npu, model: LoadedModel, sensitivity: Sensitivity) -> None:
+    """Measured, not judged: how many lines are stale where the sync of a direction is left out."""
+    npu.record.measure("stale lines without TO_DEVICE", sensitivity.to_device, "lines")
+    npu.record.measure("stale lines without FROM_DEVICE", sensitivity.from_device, "lines")
+    npu.record.measure("lines that could be stale", sensitivity.lines, "lines")
+    if not npu.knows_flush_flags:
+        npu.record.note("this runtime ignores the DISABLE_FLUSH flags: rknn_run itself may have synced")

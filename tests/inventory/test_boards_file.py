@@ -1,0 +1,254 @@
+"""boards.toml: what is taken, and what each mistake is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_rknpu.errors import ConfigurationError
+from pytest_rknpu.inventory.schema import Board, load_boards
+
+EMULATOR = 'name = "one"\nsoc = "rk3588"\nruntime = "emulator"\n'
+REAL = 'name = "one"\nsoc = "rk3588"\nhost = "192.0.2.7"\n'
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    """Write a boards.toml and return its path."""
+
+    def write(text: str | bytes) -> Path:
+        file = tmp_path / "boards.toml"
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return file
+
+    return write
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        load_boards(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert "\n" not in message
+    return message.removeprefix(f"{path}: ")
+
+
+def test_every_kind_of_board(write) -> None:
+    file = write(
+        '[[board]]\nname = "emu"\nsoc = "RK3588S"\nruntime = "emulator"\nseed = 7\n'
+        'runtime_version = "1.6.0"\ndriver_version = "0.9.8"\ntags = ["lab"]\nnote = "a note"\n'
+        '[[board]]\nname = "sim"\nsoc = "rk3576"\nruntime = "simulator"\n'
+        '[[board]]\nname = "far"\nsoc = "rk3568"\nruntime = "librknnrt"\ntransport = "ssh"\n'
+        'host = "farm.example"\nuser = "root"\nport = 2222\npython = "/usr/bin/python3.9"\nlibrary = "/opt/a b/librknnrt.so"\n'
+        '[[board]]\nname = "here"\nsoc = "rv1106"\nruntime = "librknnrt"\ntransport = "local"\n'
+    )
+    loaded = load_boards(file)
+    assert loaded.path == file
+    emu, sim, far, here = loaded.boards
+    assert [board.evidence for board in loaded.boards] == ["emulator", "simulator", "hardware", "hardware"]
+    assert (emu.soc, emu.seed, emu.tags, emu.runtime_version) == ("rk3588", 7, ("lab",), "1.6.0")
+    assert sim.chip.name == "rk3576"
+    assert (far.host, far.port, far.library_path) == ("farm.example", 2222, "/opt/a b/librknnrt.so")
+    assert (here.transport, here.python, here.library_path) == ("local", "python3", "librknnmrt.so")
+
+
+def test_three_lines_describe_a_board_over_ssh(write) -> None:
+    (board,) = load_boards(write("[[board]]\n" + REAL)).boards
+    assert (board.runtime, board.transport, board.evidence) == ("librknnrt", "ssh", "hardware")
+
+
+def test_text_of_other_systems_is_read(write) -> None:
+    text = ("[[board]]\n" + EMULATOR).replace("\n", "\r\n")
+    assert len(load_boards(write(b"\xef\xbb\xbf" + text.encode())).boards) == 1
+
+
+def test_ssh_config_starts_at_the_folder_of_the_file(write, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    for given, expected in [
+        ("farm/config", str(tmp_path / "farm/config")),
+        ("/etc/farm", "/etc/farm"),
+        ("~/farm", "/home/somebody/farm"),
+    ]:
+        (board,) = load_boards(write(f'[[board]]\n{REAL}ssh_config = "{given}"\n')).boards
+        assert board.ssh_config == expected
+
+
+def test_the_shipped_file_has_two_kinds_of_boards(pytestconfig) -> None:
+    boards = load_boards(pytestconfig.rootpath / "boards.toml").boards
+    assert {(board.soc, board.evidence) for board in boards} == {
+        ("rk3588", "emulator"),
+        ("rk3576", "emulator"),
+        ("rv1106", "emulator"),
+        ("rk3588", "simulator"),
+        ("rk3576", "simulator"),
+    }
+
+
+def test_the_example_in_the_shipped_file_is_right(pytestconfig, write) -> None:
+    text = (pytestconfig.rootpath / "boards.toml").read_text()
+    example = "".join(
+        line.removeprefix("# ") + "\n"
+        for line in text.splitlines()
+        if line.startswith("# ") and ("[[" in line or " = " in line)
+    )
+    (board,) = load_boards(write(example)).boards
+    assert board.evidence == "hardware"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ["names no board", "rknpu init"]),
+        ("# nothing\n", ["names no board"]),
+        ("board = []\n", ["names no board"]),
+        ("[board]\n" + EMULATOR, ["[[board]]", "two brackets"]),
+        ("board = 3\n", ["[[board]]"]),
+        ("board = [3]\n", ["[[board]]"]),
+        ("[[boards]]\n" + EMULATOR, ['unknown top-level key "boards"', 'did you mean "board"']),
+        ("x = 1\n[[board]]\n" + EMULATOR, ['unknown top-level key "x"']),
+        ("[[board]]\nname = one\n", ["not valid TOML", "line 2"]),
+        ("[[board]]\nname = 'a'\nname = 'b'\n", ["not valid TOML", "line 3"]),
+        ("a = " + "[" * 5000, ["not valid TOML", "nested"]),
+        ("a = " + "9" * 5000, ["not valid TOML"]),
+        (b"[[board]]\nname = '\xff'\n", ["not UTF-8", "byte 18"]),
+    ],
+)
+def test_files_that_are_no_boards_file(write, text: str | bytes, words: list[str]) -> None:
+    message = refusal(write(text))
+    assert all(word in message for word in words), message
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    assert "no such file" in refusal(tmp_path / "missing.toml")
+    assert "cannot be read" in refusal(tmp_path)
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        load_boards(Path("nul\0byte"))
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        # unknown keys
+        (EMULATOR + "sed = 3\n", ['unknown key "sed"', 'did you mean "seed"']),
+        (EMULATOR + "frobnicate = 1\n", ['unknown key "frobnicate"', "known: name, soc, runtime"]),
+        # missing keys
+        ('name = "one"\n', ['key "soc": missing', 'key "runtime": missing']),
+        (
+            'name = "one"\nsoc = "rk3588"\nruntime = "librknnrt"\n',
+            ['key "transport": missing', '"ssh" or "local"'],
+        ),
+        ('name = "one"\nsoc = "rk3588"\nruntime = "librknnrt"\ntransport = "ssh"\n', ['key "host": missing']),
+        # values
+        (EMULATOR.replace("rk3588", "rk3589"), ['key "soc": unknown SoC "rk3589"', 'did you mean "rk3588"']),
+        (EMULATOR.replace("rk3588", "rk1808"), ['key "soc"', "RKNPU1"]),
+        (
+            EMULATOR.replace("emulator", "emulate"),
+            ['key "runtime": must be "emulator", "simulator" or "librknnrt"'],
+        ),
+        (EMULATOR.replace('"one"', '"One"'), ['key "name": must be lower-case', 'not "One"']),
+        (EMULATOR.replace('"one"', '"-one"'), ['key "name"']),
+        (EMULATOR.replace('"one"', '"one\\n"'), ['key "name"', r"\n"]),
+        (EMULATOR.replace('"one"', '"rk3576"'), ['key "name": "rk3576" is another SoC', "rk3588"]),
+        (EMULATOR.replace('"one"', '"' + "a" * 65 + '"'), ['key "name"', "64"]),
+        (EMULATOR + "seed = -1\n", ['key "seed": must be greater than or equal to 0', "not -1"]),
+        (EMULATOR + "seed = true\n", ['key "seed": must be a whole number, not True']),
+        (EMULATOR + 'seed = "7"\n', ['key "seed": must be a whole number, not "7"']),
+        (EMULATOR + "seed = 7.0\n", ['key "seed": must be a whole number']),
+        (EMULATOR + 'runtime_version = "newest"\n', ['key "runtime_version": must be a version such as']),
+        (EMULATOR + 'tags = "lab"\n', ['key "tags": must be a list, not "lab"']),
+        (EMULATOR + 'tags = ["lab", 3]\n', ['key "tags", entry 2: must be a text in quotes, not 3']),
+        (EMULATOR + "note = 2024-01-01\n", ['key "note": must be a text in quotes']),
+        (REAL + "port = 0\n", ['key "port"']),
+        (REAL + "port = 65536\n", ['key "port"']),
+        # keys out of place
+        (
+            EMULATOR + 'transport = "local"\n',
+            ['key "transport": only for runtime = "librknnrt"', "remove it"],
+        ),
+        (EMULATOR + "port = 22\n", ['key "port": only for transport = "ssh"', "no transport"]),
+        (EMULATOR + 'host = "a"\n', ['key "host": only for transport = "ssh"']),
+        (EMULATOR + 'python = "python3"\n', ['key "python": only for transport = "ssh"']),
+        (REAL + "seed = 1\n", ['key "seed": only for runtime = "emulator"', 'runtime = "librknnrt"']),
+        (REAL + "faults = []\n", ['key "faults": only for runtime = "emulator"']),
+        (REAL + 'transport = "local"\n', ['key "host": only for transport = "ssh"', 'transport = "local"']),
+        (
+            EMULATOR.replace("emulator", "simulator") + 'runtime_version = "2.3.2"\n',
+            ['key "runtime_version"'],
+        ),
+    ],
+)
+def test_tables_with_a_mistake(write, table: str, words: list[str]) -> None:
+    message = refusal(write("[[board]]\n" + table))
+    assert message.startswith("[[board]] 1"), message
+    assert all(word in message for word in words), message
+
+
+@pytest.mark.parametrize("key", ["host", "user", "python", "ssh_config", "library"])
+@pytest.mark.parametrize("value", ["-oProxyCommand=x", "a\\tb", "a\\u001bb", ""])
+def test_words_that_ssh_would_read_as_more_than_a_word(write, key: str, value: str) -> None:
+    table = "".join(line + "\n" for line in REAL.splitlines() if not line.startswith(f"{key} "))
+    table += 'runtime = "librknnrt"\ntransport = "ssh"\n'
+    assert f'key "{key}"' in refusal(write(f'[[board]]\n{table}{key} = "{value}"\n'))
+
+
+@pytest.mark.parametrize("key", ["host", "user", "python"])
+@pytest.mark.parametrize(
+    "value",
+    ["a b", "a;b", "$(a)", "`a`", "a|b", "a&b", "a'b", 'a\\"b', "a\\\\b", "*", "a//b", "a>b", "a@b", "~a"],
+)
+def test_words_that_a_shell_would_read_as_more_than_a_word(write, key: str, value: str) -> None:
+    table = "".join(line + "\n" for line in REAL.splitlines() if not line.startswith(f"{key} "))
+    table += 'runtime = "librknnrt"\ntransport = "ssh"\n'
+    assert f'key "{key}"' in refusal(write(f'[[board]]\n{table}{key} = "{value}"\n'))
+
+
+@pytest.mark.parametrize("host", ["farm.example", "192.0.2.7", "fe80::1%eth0", "::1", "board_7", "Lab-3"])
+def test_hosts_of_all_kinds(write, host: str) -> None:
+    (board,) = load_boards(write("[[board]]\n" + REAL.replace("192.0.2.7", host))).boards
+    assert board.host == host
+
+
+def test_all_mistakes_are_told_at_once(write) -> None:
+    message = refusal(
+        write('[[board]]\nname = "a"\nsoc = "x"\nruntime = "emulator"\n[[board]]\n' + EMULATOR + "nope = 1\n")
+    )
+    assert '[[board]] 1 ("a"), key "soc"' in message
+    assert '[[board]] 2 ("one"), unknown key "nope"' in message
+
+
+def test_duplicate_names(write) -> None:
+    message = refusal(write(f"[[board]]\n{EMULATOR}[[board]]\n{EMULATOR}"))
+    assert '[[board]] 2 ("one"), key "name": taken by [[board]] 1' in message
+
+
+def test_faults_are_those_of_the_emulator(write) -> None:
+    from pytest_rknpu.emulator import FAULTS
+
+    known = sorted(FAULTS)
+    (board,) = load_boards(write(f"[[board]]\n{EMULATOR}faults = {known}\n")).boards
+    assert list(board.faults) == known
+    message = refusal(write(f'[[board]]\n{EMULATOR}faults = ["{known[0]}x"]\n'))
+    assert f'key "faults": unknown fault "{known[0]}x"' in message
+    assert f'did you mean "{known[0]}"' in message
+
+
+def test_a_board_cannot_be_changed() -> None:
+    board = Board(name="one", soc="rk3588", runtime="emulator")
+    with pytest.raises(ValueError, match="frozen"):
+        board.soc = "rk3576"  # type: ignore[misc]
+
+
+def test_lease_keys_name_the_physical_thing(tmp_path: Path) -> None:
+    def key(file: str = "boards.toml", **keys: object) -> str:
+        return Board.model_validate({"name": "one", "soc": "rk3588"} | keys).lease_key(tmp_path / file)
+
+    far = key(host="Farm.example")
+    assert far == key("other.toml", host="farm.example", user="root", port=22)
+    assert far != key(host="farm.example", port=2222)
+    assert far != key(host="other.example")
+    here = key(runtime="librknnrt", transport="local")
+    assert here == key("other.toml", runtime="librknnrt", transport="local", library="/opt/librknnrt.so")
+    soft = key(runtime="emulator")
+    assert soft != key("other.toml", runtime="emulator")
+    assert len({far, here, soft, key(runtime="simulator")}) == 4
