@@ -1,13 +1,13 @@
 """C functions by name: looked up when first needed, typed by the table of prototypes.
 
-All pointers are passed and returned as integers, so that structures of either ABI fit. The library is whatever
-answers ``symbol(name)`` with the address of a C function: a shared object or the emulator.
+All pointers are passed and returned as integers, so that structures of either ABI fit. The library is
+whatever answers ``symbol(name)`` with the address of a C function: a shared object or the emulator.
 """
 
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Optional
 
 from .failures import MissingFunction
 from .prototypes import PROTOTYPES, Prototype, concrete
@@ -22,7 +22,7 @@ class Binding:
     def __init__(self, symbol: SymbolLookup, structures: Layouts) -> None:
         self.structures = structures
         self._symbol = symbol
-        self._functions: Dict[str, Any] = {}
+        self._functions: dict[str, Any] = {}
 
     def function(self, name: str) -> Any:
         """The callable for ``name``; ``MissingFunction`` where the library does not export it."""
@@ -32,10 +32,10 @@ class Binding:
         return found
 
     def function_with_integers(self, name: str, count: int) -> Any:
-        """The callable for a function outside the table: ``count`` pointer-wide integers, an ``int`` result."""
+        """The callable for a function outside the table: ``count`` pointer-wide integers to an ``int``."""
         return self._typed(name, Prototype(ctypes.c_int, (self.structures.pointer,) * count))
 
-    def exported(self) -> List[str]:
+    def exported(self) -> list[str]:
         """The names of the table that the library exports, in the headers' order."""
         return [name for name in PROTOTYPES if self._symbol(name)]
 
@@ -44,6 +44,6 @@ class Binding:
         if not address:
             raise MissingFunction(name)
         arguments = [concrete(kind, self.structures) for kind in prototype.arguments]
-        # CFUNCTYPE lets go of the interpreter lock during the call: threads of a program really run side by side,
-        # and an emulator that is written in Python can take it.
+        # CFUNCTYPE lets go of the interpreter lock during the call: threads of a program really run side by
+        # side, and an emulator that is written in Python can take it.
         return ctypes.CFUNCTYPE(concrete(prototype.result, self.structures), *arguments)(address)

@@ -7,15 +7,15 @@ from typing import Any, Dict
 
 from .compiler import Compiler, Step
 from .constants import InitFlag, QueryCommand
-from .failures import NullFailure, ProgramFailure, RknnFailure
-from .fields import SUCCESS, U32
+from .failures import ProgramFailure, RknnFailure
+from .fields import SUCCESS
 from .marshal_structures import QUERY_STRUCTURES, from_structure, input_array, output_array, tensor_attribute
-from .state import Context, Memory, address_of
+from .state import Context, address_of
 
 Arguments = Dict[str, Any]
 
 
-def _call(call: str, accepted: Any, function: Any, *arguments: int) -> int:
+def checked_call(call: str, accepted: Any, function: Any, *arguments: int) -> int:
     code: int = function(*arguments)
     if code not in accepted:
         raise RknnFailure(call, code)
@@ -23,7 +23,7 @@ def _call(call: str, accepted: Any, function: Any, *arguments: int) -> int:
 
 
 def build_init(arguments: Arguments, compiler: Compiler) -> Step:
-    """``rknn_init`` from a buffer (size > 0) or a file path (size 0); ``share_weights_of`` fills ``extend.ctx``."""
+    """``rknn_init`` from a buffer (size > 0) or a path (size 0); ``share_weights_of`` is ``extend.ctx``."""
     sources = [key for key in ("model", "path_of", "data") if arguments[key] is not None]
     if len(sources) != 1:
         raise ProgramFailure(f"give one of model, path_of and data, not {sources or 'none'}")
@@ -50,7 +50,7 @@ def build_init(arguments: Arguments, compiler: Compiler) -> Step:
             raise ProgramFailure(f"context {name!r} exists already; destroy it first")
         handle = structures.context(0)
         extend = structures["rknn_init_extend"](ctx=state.handle(master)) if master is not None else None
-        code = _call(
+        code = checked_call(
             "rknn_init",
             accepted,
             function,
@@ -80,7 +80,7 @@ def build_dup(arguments: Arguments, compiler: Compiler) -> Step:
         if name in state.contexts:
             raise ProgramFailure(f"context {name!r} exists already; destroy it first")
         original, duplicate = context_type(state.contexts[source].handle), context_type(0)
-        code = _call(
+        code = checked_call(
             "rknn_dup_context", accepted, function, ctypes.addressof(original), ctypes.addressof(duplicate)
         )
         if code == 0:
@@ -98,7 +98,7 @@ def build_destroy(arguments: Arguments, compiler: Compiler) -> Step:
     state = compiler.state
 
     def step(iteration: int) -> int:
-        code = _call("rknn_destroy", accepted, function, state.contexts[name].handle)
+        code = checked_call("rknn_destroy", accepted, function, state.contexts[name].handle)
         if code == 0:
             state.forget_context(name)
         return code
@@ -107,10 +107,12 @@ def build_destroy(arguments: Arguments, compiler: Compiler) -> Step:
 
 
 def build_query(arguments: Arguments, compiler: Compiler) -> Step:
-    """``rknn_query`` with the structure that belongs to the command, zeroed, ``index`` set where it has one."""
+    """``rknn_query`` with the structure of the command, zeroed, ``index`` set where it has one."""
     name, command, index, accepted = (arguments[key] for key in ("context", "query", "index", "expect"))
     if command not in QUERY_STRUCTURES:
-        known = ", ".join(f"{entry.name}={entry.value}" for entry in QueryCommand if entry in QUERY_STRUCTURES)
+        known = ", ".join(
+            f"{entry.name}={entry.value}" for entry in QueryCommand if entry in QUERY_STRUCTURES
+        )
         raise ProgramFailure(f"query {command} has no structure; there are {known}")
     compiler.contexts.use(name)
     function = compiler.function("rknn_query")
@@ -119,104 +121,12 @@ def build_query(arguments: Arguments, compiler: Compiler) -> Step:
     size = ctypes.sizeof(structure)
     indexed = any(field[0] == "index" for field in structure._fields_)
 
-    def step(iteration: int) -> Dict[str, Any]:
+    def step(iteration: int) -> dict[str, Any]:
         info = structure(index=index) if indexed else structure()
-        code = _call("rknn_query", accepted, function, contexts[name].handle, command, ctypes.addressof(info), size)
-        return {**from_structure(info, follow=code == 0), "code": code}
-
-    return step
-
-
-def build_create_mem(arguments: Arguments, compiler: Compiler) -> Step:
-    """``rknn_create_mem``, or ``rknn_create_mem2`` where ``alloc_flags`` is given."""
-    name, context, size, flags = (arguments[key] for key in ("memory", "context", "size", "alloc_flags"))
-    call = "rknn_create_mem" if flags is None else "rknn_create_mem2"
-    if flags is None and size > U32:
-        raise ProgramFailure("rknn_create_mem takes a 32-bit size; give alloc_flags for rknn_create_mem2")
-    function = compiler.function(call)
-    compiler.contexts.use(context)
-    nullable = _create_memory(name, arguments["expect"], compiler)
-    state = compiler.state
-    rest = (size,) if flags is None else (size, flags)
-
-    def step(iteration: int) -> Any:
-        _check_new(state.memories, name)
-        pointer = function(state.handle(context), *rest)
-        if not pointer:
-            return _null(call, nullable)
-        fields = state.memory_fields(pointer)
-        address = fields.virt_addr
-        state.memories.add(name, Memory(name, pointer, address, address, fields.size, fields.fd, context))
-        return _memory_value(fields)
-
-    return step
-
-
-def build_import_fd(arguments: Arguments, compiler: Compiler) -> Step:
-    """``rknn_create_mem_from_fd`` with fd and mapping base of ``source``; ``offset`` counts from that base."""
-    name, context, source, size, offset = (
-        arguments[key] for key in ("memory", "context", "source", "size", "offset")
-    )
-    function = compiler.function("rknn_create_mem_from_fd")
-    compiler.contexts.use(context)
-    compiler.memories.use(source)
-    nullable = _create_memory(name, arguments["expect"], compiler)
-    state = compiler.state
-
-    def step(iteration: int) -> Any:
-        _check_new(state.memories, name)
-        origin = state.memories[source]
-        pointer = function(state.handle(context), origin.fd, origin.base, size, offset)
-        if not pointer:
-            return _null("rknn_create_mem_from_fd", nullable)
-        fields = state.memory_fields(pointer)
-        address = origin.base + offset
-        behind = origin.address + origin.window - address
-        window = max(0, min(fields.size, behind)) if offset >= 0 else 0
-        state.memories.add(name, Memory(name, pointer, origin.base, address, window, origin.fd, context))
-        return _memory_value(fields)
-
-    return step
-
-
-def _create_memory(name: str, accepted: Any, compiler: Compiler) -> bool:
-    """Claim the name; True where NULL is tolerated. A call that returns a pointer has no codes to list."""
-    if isinstance(accepted, frozenset) and accepted != SUCCESS:
-        raise ProgramFailure('key \'expect\': a call that returns a pointer takes "success" or "any" only')
-    nullable = accepted != SUCCESS
-    compiler.memories.create(name, not nullable)
-    return nullable
-
-
-def _check_new(memories: Any, name: str) -> None:
-    if name in memories:
-        raise ProgramFailure(f"memory {name!r} exists already; destroy it first")
-
-
-def _null(call: str, tolerated: bool) -> None:
-    if not tolerated:
-        raise NullFailure(call)
-
-
-def _memory_value(fields: Any) -> Dict[str, int]:
-    return {key: getattr(fields, key) for key in ("size", "flags", "fd", "offset", "phys_addr")}
-
-
-def build_destroy_mem(arguments: Arguments, compiler: Compiler) -> Step:
-    """``rknn_destroy_mem``; a memory whose destruction failed stays known, so that ``reset`` names it."""
-    name, context, accepted = arguments["memory"], arguments["context"], arguments["expect"]
-    function = compiler.function("rknn_destroy_mem")
-    compiler.contexts.use(context)
-    compiler.memories.destroy(name, accepted == SUCCESS)
-    state = compiler.state
-
-    def step(iteration: int) -> int:
-        code = _call(
-            "rknn_destroy_mem", accepted, function, state.handle(context), state.memories[name].pointer
+        code = checked_call(
+            "rknn_query", accepted, function, contexts[name].handle, command, ctypes.addressof(info), size
         )
-        if code == 0:
-            state.forget_memory(name)
-        return code
+        return {**from_structure(info, follow=code == 0), "code": code}
 
     return step
 
@@ -232,7 +142,7 @@ def build_bind(arguments: Arguments, compiler: Compiler) -> Step:
 
     def step(iteration: int) -> int:
         attribute = type(template).from_buffer_copy(template)
-        return _call(
+        return checked_call(
             "rknn_set_io_mem",
             accepted,
             function,
@@ -252,7 +162,7 @@ def _context_and_memory(call: str, arguments: Arguments, compiler: Compiler) -> 
     contexts, memories = compiler.state.contexts, compiler.state.memories
 
     def step(iteration: int) -> int:
-        return _call(call, accepted, function, contexts[name].handle, memories[memory].pointer)
+        return checked_call(call, accepted, function, contexts[name].handle, memories[memory].pointer)
 
     return step
 
@@ -275,7 +185,7 @@ def build_set_core_mask(arguments: Arguments, compiler: Compiler) -> Step:
     contexts = compiler.state.contexts
 
     def step(iteration: int) -> int:
-        return _call("rknn_set_core_mask", accepted, function, contexts[name].handle, mask)
+        return checked_call("rknn_set_core_mask", accepted, function, contexts[name].handle, mask)
 
     return step
 
@@ -290,7 +200,7 @@ def build_set_inputs(arguments: Arguments, compiler: Compiler) -> Step:
     count, address = len(array), ctypes.addressof(array)
 
     def step(iteration: int, keep_alive: Any = (array, arguments["inputs"])) -> int:
-        return _call("rknn_inputs_set", accepted, function, contexts[name].handle, count, address)
+        return checked_call("rknn_inputs_set", accepted, function, contexts[name].handle, count, address)
 
     return step
 
@@ -324,11 +234,11 @@ def build_get_outputs(arguments: Arguments, compiler: Compiler) -> Step:
     def step(iteration: int) -> Any:
         array = output_array(structures, outputs)
         address, handle = ctypes.addressof(array), contexts[name].handle
-        code = _call("rknn_outputs_get", accepted, get, handle, len(array), address, 0)
+        code = checked_call("rknn_outputs_get", accepted, get, handle, len(array), address, 0)
         if code != 0:
             return code
         copies = [ctypes.string_at(entry.buf, entry.size) if entry.buf else b"" for entry in array]
-        _call("rknn_outputs_release", SUCCESS, release, handle, len(array), address)
+        checked_call("rknn_outputs_release", SUCCESS, release, handle, len(array), address)
         return copies
 
     return step

@@ -1,12 +1,13 @@
 """Turns a program into steps: everything that can be checked is checked here, before anything runs.
 
-A step is a function of the iteration number of the innermost ``repeat``. Names, functions, blobs and structures are
-resolved once, so that a loop of thousands of iterations does nothing per command but the work itself.
+A step is a function of the iteration number of the innermost ``repeat``. Names, functions, blobs and
+structures are resolved once, so that a loop of thousands of iterations does nothing per command but the work
+itself.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Tuple
 
 from .failures import Failure, ProgramFailure, located
 from .fields import ANY_CODE, MAXIMUM_CONTAINERS, Blobs, record
@@ -30,13 +31,13 @@ class Names:
     ``alive`` may exist; ``sure`` surely exist (created by a command that does not tolerate failure).
     """
 
-    def __init__(self, noun: str, alive: Set[str], stale: Set[str]) -> None:
+    def __init__(self, noun: str, alive: set[str], stale: set[str]) -> None:
         self.noun = noun
         self.alive = alive
         self.sure = set(alive)
         self.stale = stale
 
-    def use(self, name: Optional[str]) -> None:
+    def use(self, name: str | None) -> None:
         """The command uses this name; None is the C API's NULL."""
         if name is None or name in self.alive:
             return
@@ -61,14 +62,19 @@ class Names:
 
 
 class Services:
-    """What steps need beside the state: the model store, the child launcher, and a look at the log between steps."""
+    """What steps need beside the state.
+
+    The model store, the child launcher, a look at the log in between, and the folder that stands for ``/``.
+    """
 
     def __init__(
         self,
         store: ModelStore,
-        run_child: Callable[[List[Any], Blobs, float], Dict[str, Any]],
+        run_child: Callable[[list[Any], Blobs, float], dict[str, Any]],
         pump_log: Callable[[], None],
+        root: str = "/",
     ) -> None:
+        self.root = root
         self.store = store
         self.run_child = run_child
         self.pump_log = pump_log
@@ -82,10 +88,10 @@ class Compiler:
         self.services = services
         self.blobs = blobs
         self.in_child = in_child
-        self.values: Dict[str, Any] = {}
+        self.values: dict[str, Any] = {}
         self.contexts = Names("context", set(state.contexts), set(state.stale_contexts))
         self.memories = Names("memory", set(state.memories), set(state.stale_memories))
-        self._saves: Set[str] = set()
+        self._saves: set[str] = set()
         self._repeats = 0
         self._depth = 0
 
@@ -93,8 +99,8 @@ class Compiler:
         """The C function; ``MissingFunction`` before anything runs where the library lacks it."""
         return self.state.binding.function(name)
 
-    def body(self, commands: List[Any], repeated: bool = False) -> Body:
-        """Compile the commands of a list; a failure's ``at`` begins with the index of the command at fault."""
+    def body(self, commands: list[Any], repeated: bool = False) -> Body:
+        """Compile the commands of a list; a failure's ``at`` begins with the index of the command."""
         self._depth += 1
         self._repeats += repeated
         if self._depth > MAXIMUM_CONTAINERS:
@@ -109,8 +115,8 @@ class Compiler:
         self._depth -= 1
         return tuple(steps)
 
-    def child_body(self, commands: List[Any]) -> None:
-        """Check the commands of a child without keeping the steps: a child starts with no contexts or memories."""
+    def child_body(self, commands: list[Any]) -> None:
+        """Check the commands of a child, which starts with no contexts or memories; keeps no steps."""
         child = Compiler(State(self.state.binding), self.services, self.blobs, in_child=True)
         child._depth = self._depth
         child.body(commands)
@@ -143,7 +149,7 @@ class Compiler:
             raise
         return step if operation == "compare" else self._saved(step, arguments.get("save"))
 
-    def _saved(self, step: Step, name: Optional[str]) -> Step:
+    def _saved(self, step: Step, name: str | None) -> Step:
         if name is None:
             return step
         self._claim(name)
@@ -166,7 +172,7 @@ def run_body(body: Body, iteration: int) -> None:
     """Run the steps of a list once; a failure's ``at`` gets the index of the step."""
     index = 0
     try:
-        for index, step in body:  # noqa: B007
+        for index, step in body:  # noqa: B007 - the handler below tells where
             step(iteration)
     except Exception as error:
         raise located(error, index) from error

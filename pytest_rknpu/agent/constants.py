@@ -1,7 +1,7 @@
 """Every constant of the RKNN C API (2.3.2 headers), as enums whose members bear the header's own names.
 
-Sources: ``rknn_api.h``, ``rknn_matmul_api.h`` and ``rknn_custom_op.h``. All C enums are unsigned and four bytes
-wide under the Linux ABIs. Names that the header gives twice for one value are aliases here too.
+Sources: ``rknn_api.h``, ``rknn_matmul_api.h`` and ``rknn_custom_op.h``. All C enums are unsigned and four
+bytes wide under the Linux ABIs. Names that the header gives twice for one value are aliases here too.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class TensorMemoryFlag(IntEnum):
 
 
 class AllocationFlag(IntFlag):
-    """``rknn_mem_alloc_flags`` and ``RKNN_MEM_FLAG_ALLOC_NO_CONTEXT``: the ``alloc_flags`` of ``rknn_create_mem2``."""
+    """``rknn_mem_alloc_flags`` and ``RKNN_MEM_FLAG_ALLOC_NO_CONTEXT``, both for ``rknn_create_mem2``."""
 
     RKNN_FLAG_MEMORY_FLAGS_DEFAULT = 0
     RKNN_FLAG_MEMORY_CACHEABLE = 1
@@ -158,7 +158,7 @@ class AllocationFlag(IntFlag):
 
 
 class MemorySyncMode(IntEnum):
-    """``rknn_mem_sync_mode``. The user guide 2.5.0 spells the third SYNC_BIDIRECTIONAL, the header does not."""
+    """``rknn_mem_sync_mode``; the last name is the spelling of the user guide 2.5.0, not the header's."""
 
     RKNN_MEMORY_SYNC_TO_DEVICE = 1
     RKNN_MEMORY_SYNC_FROM_DEVICE = 2

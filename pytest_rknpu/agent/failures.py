@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 from .constants import code_name
 
@@ -12,14 +12,14 @@ class Failure(Exception):
     """Base. ``at`` is the path of command indexes; it grows from the inside out while the exception rises."""
 
     kind = "internal"
-    call: Optional[str] = None
-    code: Optional[int] = None
+    call: str | None = None
+    code: int | None = None
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
-        self.at: List[int] = []
+        self.at: list[int] = []
 
-    def as_reply(self) -> Dict[str, Any]:
+    def as_reply(self) -> dict[str, Any]:
         """The ``error`` of a reply: plain data, all keys always there."""
         return {
             "kind": self.kind,

@@ -5,7 +5,7 @@ A failed check raises ``ProgramFailure`` with what was expected; the caller adds
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, NamedTuple
 
 from .constants import ErrorCode
 from .failures import ProgramFailure
@@ -82,7 +82,7 @@ def blob(value: Any, blobs: Blobs) -> bytes:
     return blobs[value]
 
 
-def blob_list(value: Any, blobs: Blobs) -> Tuple[bytes, ...]:
+def blob_list(value: Any, blobs: Blobs) -> tuple[bytes, ...]:
     """A non-empty list of blob names; gives their bytes."""
     if not isinstance(value, list) or not value:
         raise _wrong("a non-empty list of blob names", value)
@@ -96,14 +96,14 @@ def sha256(value: Any, blobs: Blobs) -> str:
     return value
 
 
-def command_list(value: Any, blobs: Blobs) -> List[Any]:
+def command_list(value: Any, blobs: Blobs) -> list[Any]:
     """A list; its commands are checked when they are compiled."""
     if not isinstance(value, list):
         raise _wrong("a list of commands", value)
     return value
 
 
-def group_list(value: Any, blobs: Blobs) -> List[List[Any]]:
+def group_list(value: Any, blobs: Blobs) -> list[list[Any]]:
     """A list of one to 64 command lists."""
     if not isinstance(value, list) or not 1 <= len(value) <= 64:
         raise _wrong("a list of 1 to 64 command lists", value)
@@ -124,10 +124,10 @@ def expectation(value: Any, blobs: Blobs) -> Any:
     return frozenset(int(ErrorCode[entry]) for entry in value)
 
 
-def record_list(fields: Dict[str, Field]) -> Check:
+def record_list(fields: dict[str, Field]) -> Check:
     """A non-empty list of dicts with exactly these fields; gives a list of checked dicts."""
 
-    def check(value: Any, blobs: Blobs) -> List[Dict[str, Any]]:
+    def check(value: Any, blobs: Blobs) -> list[dict[str, Any]]:
         if not isinstance(value, list) or not 1 <= len(value) <= 256:
             raise _wrong("a list of 1 to 256 dicts", value)
         return [record(entry, fields, blobs) for entry in value]
@@ -135,14 +135,14 @@ def record_list(fields: Dict[str, Field]) -> Check:
     return check
 
 
-def record(value: Any, fields: Dict[str, Field], blobs: Blobs) -> Dict[str, Any]:
+def record(value: Any, fields: dict[str, Field], blobs: Blobs) -> dict[str, Any]:
     """Check a dict against its fields: no unknown key, no missing one, each value as it should be."""
     if not isinstance(value, dict):
         raise _wrong("a dict", value)
     unknown = sorted(repr(key) for key in value if key not in fields)
     if unknown:
         raise ProgramFailure(f"unknown keys {', '.join(unknown)}; there are {', '.join(fields)}")
-    checked: Dict[str, Any] = {}
+    checked: dict[str, Any] = {}
     for key, field in fields.items():
         if key not in value:
             if field.default is REQUIRED:

@@ -1,4 +1,4 @@
-"""Opens what a ``library`` key of a request names: a shared object, or the entry point of a software library."""
+"""Opens what the key ``library`` of a request names: a shared object, or the entry of a software library."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 import importlib
 import os
 import struct
-from typing import Any, Callable, Dict, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple
 
 from .failures import LibraryFailure, ProgramFailure
 
@@ -40,15 +40,15 @@ class ElfKind(NamedTuple):
 
 
 class Library(NamedTuple):
-    """An open library: ``symbol(name)`` gives the address of a C function or None. ``owner`` keeps it alive."""
+    """An open library: ``symbol(name)`` is the address of a C function or None; ``owner`` keeps it alive."""
 
-    symbol: Callable[[str], Optional[int]]
+    symbol: Callable[[str], int | None]
     owner: Any
     context_bits: int
 
 
 def parse_elf(head: bytes) -> ElfKind:
-    """Kind of an ELF file from its first 20 bytes; ``LibraryFailure`` says what the bytes look like instead."""
+    """Kind of an ELF file by its first 20 bytes; ``LibraryFailure`` says what they look like instead."""
     if not head.startswith(ELF_MAGIC):
         raise LibraryFailure(f"invalid ELF header: this is {_looks_like(head)}")
     if len(head) < 20 or head[4] not in (1, 2) or head[5] not in (1, 2):
@@ -80,7 +80,9 @@ def check_shared_object(path: str) -> ElfKind:
         with open(path, "rb") as file:
             head = file.read(64)
     except OSError as error:
-        raise LibraryFailure(f"{path}: cannot be read: {error.strerror}; install the RKNN runtime there") from error
+        raise LibraryFailure(
+            f"{path}: cannot be read: {error.strerror}; install the RKNN runtime there"
+        ) from error
     try:
         found = parse_elf(head)
     except LibraryFailure as error:
@@ -94,7 +96,7 @@ def check_shared_object(path: str) -> ElfKind:
     return found
 
 
-def _own_kind() -> Optional[ElfKind]:
+def _own_kind() -> ElfKind | None:
     try:
         with open("/proc/self/exe", "rb") as file:
             return parse_elf(file.read(64))
@@ -102,8 +104,8 @@ def _own_kind() -> Optional[ElfKind]:
         return None
 
 
-def find_library(path: str, root: str = "/") -> Optional[str]:
-    """The file that ``path`` means: itself where it has a folder, else the first hit in ``LIBRARY_FOLDERS``."""
+def find_library(path: str, root: str = "/") -> str | None:
+    """The file that ``path`` means: itself where it has a folder, else the first in ``LIBRARY_FOLDERS``."""
     if os.sep in path:
         return path
     for folder in LIBRARY_FOLDERS:
@@ -124,7 +126,7 @@ def _open_shared_object(path: Any) -> Any:
     except OSError as error:
         raise LibraryFailure(f"{found or path}: the loader refused it: {error}") from error
 
-    def symbol(name: str) -> Optional[int]:
+    def symbol(name: str) -> int | None:
         try:
             return ctypes.cast(getattr(handle, name), ctypes.c_void_p).value
         except AttributeError:
@@ -139,12 +141,15 @@ def _open_python(entry: Any, options: Any) -> Any:
     module_name, function_name = entry.split(":")
     try:
         opened = getattr(importlib.import_module(module_name), function_name)(dict(options))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise LibraryFailure(f"{entry} did not open: {type(error).__name__}: {error}") from error
     return opened.symbol, opened
 
 
-_KEYS = {"shared-object": {"kind", "path", "context_bits"}, "python": {"kind", "entry", "options", "context_bits"}}
+_KEYS = {
+    "shared-object": {"kind", "path", "context_bits"},
+    "python": {"kind", "entry", "options", "context_bits"},
+}
 
 
 def open_library(spec: Any) -> Library:
@@ -168,6 +173,6 @@ def open_library(spec: Any) -> Library:
     return Library(symbol, owner, bits)
 
 
-def describe(spec: Dict[str, Any]) -> str:
+def describe(spec: dict[str, Any]) -> str:
     """One short name of a library for messages."""
     return str(spec.get("path") or spec.get("entry"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Dict, List
+from typing import Any
 
 from .constants import RKNN_MAX_DIMS, QueryCommand
 from .failures import ProgramFailure
@@ -14,7 +14,7 @@ MAXIMUM_PERF_REPORT = 16 * 2**20
 
 _ATTRIBUTE = "rknn_tensor_attr"
 
-QUERY_STRUCTURES: Dict[QueryCommand, str] = {
+QUERY_STRUCTURES: dict[QueryCommand, str] = {
     QueryCommand.RKNN_QUERY_IN_OUT_NUM: "rknn_input_output_num",
     QueryCommand.RKNN_QUERY_INPUT_ATTR: _ATTRIBUTE,
     QueryCommand.RKNN_QUERY_OUTPUT_ATTR: _ATTRIBUTE,
@@ -37,17 +37,20 @@ QUERY_STRUCTURES: Dict[QueryCommand, str] = {
 """The structure that each query command fills."""
 
 
-def from_structure(info: Any, follow: bool = True) -> Dict[str, Any]:
+def from_structure(info: Any, follow: bool = True) -> dict[str, Any]:
     """A structure as a dict by the header's field names.
 
-    Char arrays become str (up to the first NUL), arrays become lists, ``dims`` is cut to ``n_dims`` and ``dyn_range``
-    to ``shape_number`` rows of ``n_dims``. With ``follow``, ``perf_data`` becomes the text that it points to.
+    Char arrays become str (up to the first NUL), arrays become lists, ``dims`` is cut to ``n_dims`` and
+    ``dyn_range`` to ``shape_number`` rows of ``n_dims``. With ``follow``, ``perf_data`` becomes the text that
+    it points to.
     """
     fields = {entry[0]: _plain(getattr(info, entry[0])) for entry in info._fields_}
     if "dims" in fields:
         fields["dims"] = fields["dims"][: fields["n_dims"]]
     if "dyn_range" in fields:
-        fields["dyn_range"] = [row[: fields["n_dims"]] for row in fields["dyn_range"][: fields["shape_number"]]]
+        fields["dyn_range"] = [
+            row[: fields["n_dims"]] for row in fields["dyn_range"][: fields["shape_number"]]
+        ]
     if "perf_data" in fields:
         length = min(fields["data_len"], MAXIMUM_PERF_REPORT)
         pointer = fields["perf_data"] if follow else 0
@@ -65,7 +68,7 @@ def _plain(value: Any) -> Any:
 
 
 def tensor_attribute(structures: Layouts, attribute: Any) -> Any:
-    """A ``rknn_tensor_attr`` from a dict; missing fields are zero, ``code`` is ignored, all else is refused."""
+    """A ``rknn_tensor_attr`` from a dict; missing fields are zero, ``code`` is ignored, others refused."""
     if not isinstance(attribute, dict):
         raise ProgramFailure("key 'attr': expected a dict as from query")
     structure = structures[_ATTRIBUTE]
@@ -102,7 +105,7 @@ def _c_value(kind: Any, value: Any) -> Any:
     return value
 
 
-def input_array(structures: Layouts, inputs: List[Dict[str, Any]]) -> Any:
+def input_array(structures: Layouts, inputs: list[dict[str, Any]]) -> Any:
     """An array of ``rknn_input`` that points at the blobs; the caller keeps those alive."""
     array = (structures["rknn_input"] * len(inputs))()
     for entry, given in zip(array, inputs):
@@ -112,7 +115,7 @@ def input_array(structures: Layouts, inputs: List[Dict[str, Any]]) -> Any:
     return array
 
 
-def output_array(structures: Layouts, outputs: List[Dict[str, Any]]) -> Any:
+def output_array(structures: Layouts, outputs: list[dict[str, Any]]) -> Any:
     """An array of ``rknn_output`` that asks for buffers of the library's own."""
     array = (structures["rknn_output"] * len(outputs))()
     for entry, given in zip(array, outputs):

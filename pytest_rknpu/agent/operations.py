@@ -1,10 +1,10 @@
-"""The operations of a command list as a table: keys with their checks and defaults, and who builds the step."""
+"""The operations of a command list as a table: keys, their checks and defaults, and who builds the step."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, NamedTuple
+from typing import Any, Callable, NamedTuple
 
-from . import calls, child_operation, control, cpu, raw_call
+from . import calls, child_operation, control, cpu, memory_calls, raw_call
 from .fields import (
     ANY_CODE,
     MAXIMUM_THRASH,
@@ -31,8 +31,8 @@ from .fields import (
 class Operation(NamedTuple):
     """``build(arguments, compiler)`` checks what the fields cannot and returns the step to run."""
 
-    fields: Dict[str, Field]
-    build: Callable[[Dict[str, Any], Any], Callable[[int], Any]]
+    fields: dict[str, Field]
+    build: Callable[[dict[str, Any], Any], Callable[[int], Any]]
 
 
 _NAME = Field(name)
@@ -54,7 +54,7 @@ _INPUTS = record_list(
 )
 _OUTPUTS = record_list({"index": Field(integer(0, U32)), "want_float": Field(boolean)})
 
-_CALLS: Dict[str, Operation] = {
+_CALLS: dict[str, Operation] = {
     "init": Operation(
         {
             "context": _NAME,
@@ -69,7 +69,8 @@ _CALLS: Dict[str, Operation] = {
     "dup": Operation({"context": _NAME, "source": _NAME}, calls.build_dup),
     "destroy": Operation({"context": _NAME}, calls.build_destroy),
     "query": Operation(
-        {"context": _NAME, "query": Field(integer(0, U32)), "index": Field(integer(0, U32), 0)}, calls.build_query
+        {"context": _NAME, "query": Field(integer(0, U32)), "index": Field(integer(0, U32), 0)},
+        calls.build_query,
     ),
     "create_mem": Operation(
         {
@@ -78,7 +79,7 @@ _CALLS: Dict[str, Operation] = {
             "size": Field(integer(0, U64)),
             "alloc_flags": Field(optional(integer(0, U64)), None),
         },
-        calls.build_create_mem,
+        memory_calls.build_create_mem,
     ),
     "import_fd": Operation(
         {
@@ -88,9 +89,9 @@ _CALLS: Dict[str, Operation] = {
             "size": Field(integer(0, U32)),
             "offset": Field(integer(-(2**31), 2**31 - 1), 0),
         },
-        calls.build_import_fd,
+        memory_calls.build_import_fd,
     ),
-    "destroy_mem": Operation({"memory": _NAME, "context": _NULLABLE}, calls.build_destroy_mem),
+    "destroy_mem": Operation({"memory": _NAME, "context": _NULLABLE}, memory_calls.build_destroy_mem),
     "bind": Operation({"context": _NAME, "memory": _NAME, "attr": Field(any_value)}, calls.build_bind),
     "bind_weights": Operation({"context": _NAME, "memory": _NAME}, calls.build_bind_weights),
     "bind_internal": Operation({"context": _NAME, "memory": _NAME}, calls.build_bind_internal),
@@ -103,10 +104,11 @@ _CALLS: Dict[str, Operation] = {
     ),
 }
 
-_OTHERS: Dict[str, Operation] = {
+_OTHERS: dict[str, Operation] = {
     "write": Operation({"memory": _NAME, "offset": _OFFSET, **_DATA}, cpu.build_write),
     "fill": Operation(
-        {"memory": _NAME, "offset": _OFFSET, "length": _LENGTH, "byte": Field(integer(0, 255))}, cpu.build_fill
+        {"memory": _NAME, "offset": _OFFSET, "length": _LENGTH, "byte": Field(integer(0, 255))},
+        cpu.build_fill,
     ),
     "read": Operation({"memory": _NAME, "offset": _OFFSET, "length": _LENGTH}, cpu.build_read),
     "digest": Operation({"memory": _NAME, "offset": _OFFSET, "length": _LENGTH}, cpu.build_digest),
@@ -131,8 +133,8 @@ _OTHERS: Dict[str, Operation] = {
     ),
 }
 
-OPERATIONS: Dict[str, Operation] = {
+OPERATIONS: dict[str, Operation] = {
     **{op: Operation({**entry.fields, **_CALL}, entry.build) for op, entry in _CALLS.items()},
     **{op: Operation({**_SAVE, **entry.fields}, entry.build) for op, entry in _OTHERS.items()},
 }
-"""All operations of docs/command-lists.md; every one takes ``save``, those that call the runtime ``expect``."""
+"""All operations of docs/command-lists.md; each takes ``save``, those that call the runtime ``expect``."""

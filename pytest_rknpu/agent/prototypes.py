@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctypes import c_int, c_int32, c_uint32, c_uint64
-from typing import Any, Dict, NamedTuple, Tuple
+from typing import Any, NamedTuple
 
 from .structures import CONTEXT, POINTER, Layouts
 
@@ -14,7 +14,7 @@ class Prototype(NamedTuple):
     """Result and argument kinds: a ctypes type, POINTER or CONTEXT. A result of None is ``void``."""
 
     result: Any
-    arguments: Tuple[Any, ...]
+    arguments: tuple[Any, ...]
 
 
 def _code(*arguments: Any) -> Prototype:
@@ -25,7 +25,7 @@ def _memory(*arguments: Any) -> Prototype:
     return Prototype(POINTER, arguments)
 
 
-PROTOTYPES: Dict[str, Prototype] = {
+PROTOTYPES: dict[str, Prototype] = {
     "rknn_init": _code(POINTER, POINTER, c_uint32, c_uint32, POINTER),
     "rknn_dup_context": _code(POINTER, POINTER),
     "rknn_destroy": _code(CONTEXT),

@@ -2,18 +2,18 @@
 
 Where a memory's bytes are, for the CPU
     ``rknn_create_mem*``: at ``virt_addr`` of the structure that the library returned.
-    ``rknn_create_mem_from_fd``: the header says "virt_addr without offset", so the mapping base is passed and the
-    memory begins at base + offset. No document says whether the returned structure's ``virt_addr`` is that base or
-    already includes the offset. The agent therefore never reads it back: it keeps the base and offset that it passed.
-    ``window`` is how many bytes the CPU may touch: the structure's ``size``, for an import no more than its source
-    has left behind the offset.
+    ``rknn_create_mem_from_fd``: the header says "virt_addr without offset", so the mapping base is passed and
+    the memory begins at base + offset. No document says whether the returned structure's ``virt_addr`` is
+    that base or already includes the offset. The agent therefore never reads it back: it keeps the base and
+    offset that it passed. ``window`` is how many bytes the CPU may touch: the structure's ``size``, for an
+    import no more than its source has left behind the offset.
 """
 
 from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Tuple, TypeVar
+from typing import Any, Dict, TypeVar
 
 from .binding import Binding
 from .constants import code_name
@@ -33,7 +33,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Memory:
-    """A live ``rknn_tensor_mem``: ``pointer`` to the structure, ``base`` of the mapping, first byte at ``address``."""
+    """A live ``rknn_tensor_mem`` at ``pointer``: ``base`` of its mapping, first byte at ``address``."""
 
     name: str
     pointer: int
@@ -41,7 +41,7 @@ class Memory:
     address: int
     window: int
     fd: int
-    context: Optional[str]
+    context: str | None
 
     def span(self, offset: int, length: int) -> int:
         """CPU address of ``offset`` after checking that ``length`` bytes from there lie inside; bytes.
@@ -73,16 +73,16 @@ class Registry(Dict[str, Kept]):
 
 
 class State:
-    """Contexts and memories of one session, and the handles of those already destroyed (for ``call`` in a child)."""
+    """Contexts and memories of one session, and the handles of destroyed ones (for ``call`` in a child)."""
 
     def __init__(self, binding: Binding) -> None:
         self.binding = binding
         self.contexts: Registry[Context] = Registry("context")
         self.memories: Registry[Memory] = Registry("memory")
-        self.stale_contexts: Dict[str, int] = {}
-        self.stale_memories: Dict[str, int] = {}
+        self.stale_contexts: dict[str, int] = {}
+        self.stale_memories: dict[str, int] = {}
 
-    def handle(self, name: Optional[str]) -> int:
+    def handle(self, name: str | None) -> int:
         """The handle of a context; 0 for None (the C API's NULL context)."""
         return 0 if name is None else self.contexts[name].handle
 
@@ -98,17 +98,20 @@ class State:
         """Take a destroyed memory out, keeping its pointer for tests of use after destroy."""
         self.stale_memories[name] = self.memories.pop(name).pointer
 
-    def destroy_all(self) -> Tuple[List[str], Dict[str, str]]:
+    def destroy_all(self) -> tuple[list[str], dict[str, str]]:
         """Destroy what is left: memories before contexts, youngest first.
 
         Returns the names of all that were alive, and code names of the destroy calls that failed.
         """
         left = list(self.memories) + list(self.contexts)
-        failed: Dict[str, str] = {}
+        failed: dict[str, str] = {}
         for name, memory in reversed(list(self.memories.items())):
-            # A context that is gone must not be passed: the vendor's library crashes on it. 0 is refused safely.
+            # A context that is gone must not be passed: the vendor's library crashes on it. 0 is refused
+            # safely.
             owner = self.contexts.get(memory.context) if memory.context is not None else None
-            _destroy(self.binding, "rknn_destroy_mem", failed, name, owner.handle if owner else 0, memory.pointer)
+            _destroy(
+                self.binding, "rknn_destroy_mem", failed, name, owner.handle if owner else 0, memory.pointer
+            )
         for name, context in reversed(list(self.contexts.items())):
             _destroy(self.binding, "rknn_destroy", failed, name, context.handle)
         self.contexts.clear()
@@ -118,7 +121,7 @@ class State:
         return left, failed
 
 
-def _destroy(binding: Binding, call: str, failed: Dict[str, str], name: str, *arguments: int) -> None:
+def _destroy(binding: Binding, call: str, failed: dict[str, str], name: str, *arguments: int) -> None:
     try:
         code = binding.function(call)(*arguments)
     except MissingFunction as error:

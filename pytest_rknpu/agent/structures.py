@@ -1,9 +1,9 @@
 """The C structures of the RKNN API for any pointer and context width, with pointers as plain integers.
 
-``layouts(pointer_bits, context_bits)`` builds ctypes structures whose offsets and sizes equal the vendor's headers
-compiled for that ABI (64/64: aarch64, 32/32: armhf, where 64-bit members are 8-byte aligned). An emulated mini
-runtime on a 64-bit host is 64/32. Because pointers are integers, both ABIs can be laid out, and checked against a
-compiler's table, in one process.
+``layouts(pointer_bits, context_bits)`` builds ctypes structures whose offsets and sizes equal the vendor's
+headers compiled for that ABI (64/64: aarch64, 32/32: armhf, where 64-bit members are 8-byte aligned). An
+emulated mini runtime on a 64-bit host is 64/32. Because pointers are integers, both ABIs can be laid out, and
+checked against a compiler's table, in one process.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import c_char, c_float, c_int8, c_int16, c_int32, c_int64, c_uint8, c_uint32, c_uint64
 from functools import lru_cache
-from typing import Any, Dict, List, Tuple, Type
+from typing import Any, Tuple
 
 from .constants import (
     CUSTOM_STRING_LENGTH,
@@ -29,7 +29,7 @@ _Field = Tuple[str, Any]
 _NAME = (c_char, RKNN_MAX_NAME_LEN)
 _DIMS = (c_uint32, RKNN_MAX_DIMS)
 
-FIELDS: Dict[str, List[_Field]] = {
+FIELDS: dict[str, list[_Field]] = {
     "rknn_input_output_num": [("n_input", c_uint32), ("n_output", c_uint32)],
     "rknn_tensor_attr": [
         ("index", c_uint32),
@@ -172,7 +172,7 @@ FIELDS: Dict[str, List[_Field]] = {
 }
 """The fields of each structure of the 2.3.2 headers, in order."""
 
-_INTEGERS: Dict[int, Any] = {32: c_uint32, 64: c_uint64}
+_INTEGERS: dict[int, Any] = {32: c_uint32, 64: c_uint64}
 
 
 class Layouts:
@@ -183,7 +183,7 @@ class Layouts:
         self.context_bits = context_bits
         self.pointer: Any = _integer(pointer_bits)
         self.context: Any = _integer(context_bits)
-        self._structures: Dict[str, Type[ctypes.Structure]] = {}
+        self._structures: dict[str, type[ctypes.Structure]] = {}
         for name, fields in FIELDS.items():
             members = [(field, self._resolve(kind)) for field, kind in fields]
             self._structures[name] = type(name, (ctypes.Structure,), {"_fields_": members})
@@ -192,7 +192,7 @@ class Layouts:
         # The fields of a structure made at run time are unknown to a type checker, hence Any.
         return self._structures[name]
 
-    def names(self) -> List[str]:
+    def names(self) -> list[str]:
         """The names of all structures, in the order of the headers."""
         return list(self._structures)
 
@@ -217,7 +217,10 @@ def _integer(bits: int) -> Any:
 
 @lru_cache(maxsize=None)
 def layouts(pointer_bits: int, context_bits: int) -> Layouts:
-    """The structures for pointers and ``rknn_context`` of these widths (bits: 32 or 64; else ``ValueError``)."""
+    """The structures for these widths in bits of a pointer and of ``rknn_context``: 32 or 64.
+
+    Raises ``ValueError`` for another width.
+    """
     return Layouts(pointer_bits, context_bits)
 
 

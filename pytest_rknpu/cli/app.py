@@ -38,9 +38,9 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader (`| head`) has seen enough. The interpreter flushes stdout once more on its way out: into
-        # nothing, then.
+        # nothing, then. Exit code 1 is what typer gives where it meets the same.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return 1
     except (_UsageError, RknpuError) as error:
         return _complain(error)
     except (KeyboardInterrupt, typer.Abort):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_rknpu.inventory.schema import Board
 
-_DEVICE_TREE = Path("/proc/device-tree/compatible")
+DEVICE_TREE = Path("/proc/device-tree/compatible")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def _simulator(board: Board) -> Availability:
 
     status = toolkit_status()
     if status.version is None:
-        return Availability(False, f"{status.reason}; {status.install_command}")
+        return Availability(False, status.reason)
     return Availability(True, f"RKNN-Toolkit2 {status.version}")
 
 
@@ -55,12 +55,12 @@ def _ssh(board: Board) -> Availability:
     return Availability(None, "ssh is here; the board was not contacted")
 
 
-def _local(board: Board, device_tree: Path = _DEVICE_TREE) -> Availability:
+def _local(board: Board) -> Availability:
     try:
-        entries = device_tree.read_bytes().decode("ascii", "replace").strip("\0").split("\0")
+        entries = DEVICE_TREE.read_bytes().decode("ascii", "replace").strip("\0").split("\0")
     except OSError:
         return Availability(
-            False, f"{device_tree} cannot be read: this machine is no {board.soc} board, or hides it"
+            False, f"{DEVICE_TREE} cannot be read: this machine is no {board.soc} board, or hides it"
         )
     if not board.chip.matches_device_tree(entries):
         return Availability(False, f"this machine is {', '.join(entries)}, not {board.soc}")

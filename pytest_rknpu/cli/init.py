@@ -15,12 +15,12 @@ def write_starter(folder: Path) -> Path:
     """
     target = folder / "boards.toml"
     text = shipped_boards_file().read_text(encoding="utf-8")
+    if target.exists():
+        raise ConfigurationError(f"{target} exists and is left as it is; choose another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with target.open("x", encoding="utf-8") as file:  # "x": two people may do this at once
             file.write(text)
-    except FileExistsError:
-        raise ConfigurationError(f"{target} exists and is left as it is; choose another folder") from None
     except OSError as error:
         raise ConfigurationError(f"{target} cannot be written: {error.strerror}") from None
     return target

@@ -1,4 +1,5 @@
-"""The file that an emulated board loads: magic, lengths, digest, a JSON header and a blob of weights and sub-models.
+"""The file that an emulated board loads: magic, lengths, digest, a JSON header and a blob of weights and
+sub-models.
 
     offset  size  what
     0       4     b"RKEM"
@@ -29,7 +30,9 @@ _PREFIX = struct.Struct("<4sIQI32s")
 
 @dataclass(frozen=True)
 class Tensor:
-    """An int8 activation: real = (stored - zero_point) * scale. ``offset`` and ``size`` in the internal buffer, bytes."""
+    """An int8 activation: real = (stored - zero_point) * scale. ``offset`` and ``size`` in the internal
+    buffer, bytes.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -52,7 +55,8 @@ class Weight:
 
 @dataclass(frozen=True)
 class Layer:
-    """One step: ``graph`` (offset, size in the blob) is an ONNX model with ``feeds`` and ``weights`` as inputs.
+    """One step: ``graph`` (offset, size in the blob) is an ONNX model with ``feeds`` and ``weights`` as
+    inputs.
 
     ``feeds`` are (input name, tensor index), ``output`` is a tensor index.
     """
@@ -77,8 +81,8 @@ class Port:
 class PackedModel:
     """A model as an emulated board runs it. Sizes in bytes.
 
-    ``weights`` is (offset, size in the blob), or None where the weights were removed (RKNN_FLAG_SHARE_WEIGHT_MEM).
-    ``needs_runtime`` is the oldest runtime that may load it, None for any.
+    ``weights`` is (offset, size in the blob), or None where the weights were removed
+    (RKNN_FLAG_SHARE_WEIGHT_MEM). ``needs_runtime`` is the oldest runtime that may load it, None for any.
     """
 
     target_platform: str
@@ -125,7 +129,10 @@ def decode(data: bytes, *, tolerate_truncation: bool = False) -> PackedModel:
     body = data[_PREFIX.size :]
     if hashlib.sha256(body).digest() != digest and not tolerate_truncation:
         raise ModelError("the digest does not fit the content")
-    return _from_fields(json.loads(body[:header_length]), body[header_length:], digest.hex())
+    try:
+        return _from_fields(json.loads(body[:header_length]), body[header_length:], digest.hex())
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise ModelError(f"the header is not one of a model: {error!r}") from error
 
 
 def _lengthened(data: bytes) -> bytes:

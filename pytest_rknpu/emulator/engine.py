@@ -24,7 +24,8 @@ _KEPT_ENGINES = 64
 class Engine:
     """The sessions of one packed model; one per process and model, used by all its contexts.
 
-    Sessions are single-threaded and do not rewrite the graph, so that the same bytes in give the same bytes out.
+    Sessions are single-threaded and do not rewrite the graph, so that the same bytes in give the same
+    bytes out.
     """
 
     def __init__(self, model: PackedModel) -> None:
@@ -32,7 +33,9 @@ class Engine:
         self._sessions: list[onnxruntime.InferenceSession | None] = [None] * len(model.layers)
 
     def run(self, number: int, activations: Mapping[str, Int8], weights: Bytes) -> Int8:
-        """Run layer ``number`` on ``activations`` (by input name) and the weight memory; returns what it stores."""
+        """Run layer ``number`` on ``activations`` (by input name) and the weight memory; returns what it
+        stores.
+        """
         layer = self._model.layers[number]
         session = self._sessions[number] or self._create(number)
         feeds: dict[str, npt.NDArray[Any]] = dict(activations)

@@ -1,15 +1,18 @@
 """How a tensor lies in memory: native, NHWC or logical, in which element type, with which padding.
 
-Native is what the NPU itself reads and writes (RKNN_QUERY_NATIVE_*_ATTR): int8, NC1HWC2 with the SoC's C2, or NHWC
-with padded rows for inputs of 1, 3 or 4 channels. Tensors that have not four dimensions have no channel blocks: on
-librknnrt they lie in their own order (UNDEFINED), on the mini runtime as NC1HWC2 of height and width 1.
+Native is what the NPU itself reads and writes (RKNN_QUERY_NATIVE_*_ATTR): int8, NC1HWC2 with the SoC's C2,
+or NHWC with padded rows for inputs of 1, 3 or 4 channels. Tensors that have not four dimensions have no
+channel blocks: on librknnrt they lie in their own order (UNDEFINED), on the mini runtime as NC1HWC2 of
+height and width 1.
 
-Stored values are converted as ONNX does: round half to even of real / scale, plus the zero point, saturated. uint8 and
-float elements are real values; int8 ones are stored values already. Padding is written as zero bytes.
+Stored values are converted as ONNX does: round half to even of real / scale, plus the zero point,
+saturated. uint8 and float elements are real values; int8 ones are stored values already. Padding is
+written as zero bytes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -33,7 +36,9 @@ _NHWC_CHANNELS = frozenset({1, 3, 4})
 
 @dataclass(frozen=True)
 class Form:
-    """One way to lie in memory. ``dims`` in the order of ``fmt``; ``pitch`` is pixels per row (0: as wide as the rows)."""
+    """One way to lie in memory. ``dims`` in the order of ``fmt``; ``pitch`` is pixels per row (0: as wide
+    as the rows).
+    """
 
     fmt: TensorFormat
     dtype: TensorType
@@ -48,7 +53,7 @@ class Form:
     @property
     def elements(self) -> int:
         """Elements, channel blocks filled up, rows not."""
-        return int(np.prod(self.dims))
+        return math.prod(self.dims)
 
     @property
     def size(self) -> int:
@@ -66,14 +71,18 @@ class Form:
     @property
     def size_with_stride(self) -> int:
         """Bytes with the padding of rows: what a memory of this form needs."""
-        return int(np.prod(self.padded_dims)) * self.itemsize
+        return math.prod(self.padded_dims) * self.itemsize
 
     def with_type(self, dtype: TensorType) -> Form:
         """The same form with other elements."""
         return replace(self, dtype=dtype)
 
 
-_WIDTH_AXIS = {TensorFormat.RKNN_TENSOR_NCHW: 3, TensorFormat.RKNN_TENSOR_NHWC: 2, TensorFormat.RKNN_TENSOR_NC1HWC2: 3}
+_WIDTH_AXIS = {
+    TensorFormat.RKNN_TENSOR_NCHW: 3,
+    TensorFormat.RKNN_TENSOR_NHWC: 2,
+    TensorFormat.RKNN_TENSOR_NC1HWC2: 3,
+}
 
 
 @dataclass(frozen=True)
@@ -91,7 +100,9 @@ class Layouts:
         return Form(fmt, TensorType.RKNN_TENSOR_INT8, shape)
 
     def nhwc(self, shape: tuple[int, ...], *, padded: bool = False) -> Form:
-        """NHWC, int8; ``padded``: with rows as the NPU reads them. Logical where there are not four dimensions."""
+        """NHWC, int8; ``padded``: with rows as the NPU reads them. Logical where there are not four
+        dimensions.
+        """
         if len(shape) != 4:
             return self.nchw(shape)
         batch, channels, height, width = shape
@@ -121,14 +132,16 @@ class Layouts:
 
 
 def _four(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
-    """(N, C, H, W) of any shape: what follows the batch counts as channels where there are not four dimensions."""
+    """(N, C, H, W) of any shape: what follows the batch counts as channels where there are not four
+    dimensions.
+    """
     if len(shape) == 4:
         return shape[0], shape[1], shape[2], shape[3]
-    return 1, int(np.prod(shape)), 1, 1
+    return 1, math.prod(shape), 1, 1
 
 
 def load(memory: Bytes, form: Form, tensor: Tensor) -> Int8:
-    """The stored values (int8, ``tensor.shape``) that ``memory`` holds in ``form``. ``memory`` may be longer."""
+    """The stored values (int8, ``tensor.shape``) that ``memory`` holds in ``form``. It may be longer."""
     values = _window(memory, form)
     if form.fmt == TensorFormat.RKNN_TENSOR_NHWC:
         values = values.transpose(0, 3, 1, 2)
@@ -161,7 +174,8 @@ def stored(values: npt.NDArray[np.generic], tensor: Tensor) -> Int8:
     if values.dtype == np.int8:
         return values.view(np.int8)
     real = values.astype(np.float32) / np.float32(tensor.scale)
-    return np.clip(np.rint(real) + tensor.zero_point, -128, 127).astype(np.int8)
+    quantised: Int8 = np.clip(np.rint(real) + tensor.zero_point, -128, 127).astype(np.int8)
+    return quantised
 
 
 def shown(values: Int8, dtype: TensorType, tensor: Tensor) -> npt.NDArray[np.generic]:
@@ -174,7 +188,7 @@ def shown(values: Int8, dtype: TensorType, tensor: Tensor) -> npt.NDArray[np.gen
 
 def _window(memory: Bytes, form: Form) -> npt.NDArray[np.generic]:
     """The elements of ``form`` in ``memory``, without the padding of rows: a view."""
-    count = int(np.prod(form.padded_dims))
+    count = math.prod(form.padded_dims)
     whole = memory[: count * form.itemsize].view(DTYPES[form.dtype]).reshape(form.padded_dims)
     if not form.pitch:
         return whole

@@ -1,34 +1,37 @@
-"""Non-coherent memory: what the CPU sees and what the NPU sees of one allocation, joined only by cache maintenance.
+"""Non-coherent memory: what the CPU sees and what the NPU sees of one allocation, joined only by cache
+maintenance.
 
-**Two views.** `Storage.cpu` are the mapped bytes that a program reads and writes through ``virt_addr``; they stand
-for the CPU's caches over DDR. `Storage.device` is DDR as the NPU sees it. Both are divided into lines of 64 bytes,
-counted from the start of the storage, so that two imports of one storage can share a line at their edges. A line is
+**Two views.** `Storage.cpu` are the mapped bytes that a program reads and writes through ``virt_addr``;
+they stand for the CPU's caches over DDR. `Storage.device` is DDR as the NPU sees it. Both are divided into
+lines of 64 bytes, counted from the start of the storage, so that two imports of one storage can share a
+line at their edges. A line is
 
-- *valid*: the CPU holds a copy. What the NPU writes to DDR stays invisible to the CPU. A line that is not valid has
-  the same bytes in both views.
+- *valid*: the CPU holds a copy. What the NPU writes to DDR stays invisible to the CPU. A line that is not
+  valid has the same bytes in both views.
 - *dirty* (and valid): the CPU wrote it and DDR has not got it yet.
 
-**The CPU's reads and writes cannot be trapped.** Writes are found afterwards: `Storage.observe`, called at the
-beginning of each operation, compares the mapped bytes with what they were at the last observation. It follows that
-all writes since then count as one; that a write of equal bytes is not seen (a CPU that writes a stale line's own
-stale bytes again has, for the model, not written); and that reads leave no trace at all. For the latter the
-model is pessimistic: a line that is not valid is taken to be read, or fetched by a prefetcher, straight away with
-probability `CacheBehaviour.refetch`. A legal program is right whatever the CPU happened to hold.
+**The CPU's reads and writes cannot be trapped.** Writes are found afterwards: `Storage.observe`, called at
+the beginning of each operation, compares the mapped bytes with what they were at the last observation. It
+follows that all writes since then count as one; that a write of equal bytes is not seen (a CPU that writes
+a stale line's own stale bytes again has, for the model, not written); and that reads leave no trace at
+all. For the latter the model is pessimistic: a line that is not valid is taken to be read, or fetched by a
+prefetcher, straight away with probability `CacheBehaviour.refetch`. A legal program is right whatever the
+CPU happened to hold.
 
-**Operations** as Linux performs them on arm64 (``dma_sync_single_for_device``, ``dma_sync_single_for_cpu``):
-`Storage.clean` (to device) writes dirty lines to DDR and keeps them valid; it never touches a clean line, so that a
-stale copy does not overwrite a result. `Storage.invalidate` (from device) drops lines, dirty ones too: what the CPU
-wrote there is lost. A line that the range covers only in part is cleaned before it is dropped, so that its neighbour's
-bytes survive, and with them the CPU's stale bytes of the range come back over the NPU's: two owners in one line cannot
-both be right.
+**Operations** as Linux performs them on arm64 (``dma_sync_single_for_device``,
+``dma_sync_single_for_cpu``): `Storage.clean` (to device) writes dirty lines to DDR and keeps them valid;
+it never touches a clean line, so that a stale copy does not overwrite a result. `Storage.invalidate` (from
+device) drops lines, dirty ones too: what the CPU wrote there is lost. A line that the range covers only in
+part is cleaned before it is dropped, so that its neighbour's bytes survive, and with them the CPU's stale
+bytes of the range come back over the NPU's: two owners in one line cannot both be right.
 
-**Time.** `Storage.age` is a moment in which the CPU's caches replace lines: a few, drawn from the storage's seeded
-generator, are written back if dirty and dropped. That is what brings a late write-back over a result.
+**Time.** `Storage.age` is a moment in which the CPU's caches replace lines: a few, drawn from the
+storage's seeded generator, are written back if dirty and dropped. That is what brings a late write-back
+over a result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,8 +50,9 @@ Lines = npt.NDArray[np.bool_]
 class CacheBehaviour:
     """How the CPU's caches behave; probabilities are per line and moment.
 
-    ``evictions``: replacement of a line at each `Storage.age`. ``evictions_after_run``: the same at the end of a run.
-    ``cleaning_clears_dirty`` and ``edges_are_cleaned`` are True on sound hardware and kernels.
+    ``evictions``: replacement of a line at each `Storage.age`. ``evictions_after_run``: the same at the
+    end of a run. ``cleaning_clears_dirty`` and ``edges_are_cleaned`` are True on sound hardware and
+    kernels.
     """
 
     refetch: float = 15 / 16
@@ -61,9 +65,10 @@ class CacheBehaviour:
 class Storage:
     """One allocation with both views and the state of each line (see the module's text).
 
-    ``coherent`` storages (RKNN_FLAG_MEMORY_NON_CACHEABLE) have one view and no lines to maintain. ``pages`` is the
-    backing memory, whose length is a multiple of 64 bytes. Offsets and ranges are bytes from the storage's start,
-    ``end`` excluded. Not thread-safe: the library holds its lock.
+    ``coherent`` storages (RKNN_FLAG_MEMORY_NON_CACHEABLE) have one view and no lines to maintain.
+    ``pages`` is the backing memory, whose length is a multiple of 64 bytes; ``number`` tells the storages
+    of a library apart. Offsets and ranges are bytes from the storage's start, ``end`` excluded. Not
+    thread-safe: the library holds its lock.
     """
 
     def __init__(
@@ -73,10 +78,14 @@ class Storage:
         behaviour: CacheBehaviour,
         *,
         coherent: bool = False,
+        number: int = 0,
     ) -> None:
         self.pages = pages
+        self.number = number
         self.coherent = coherent
         self.references = 0
+        self.requested = len(pages.bytes)
+        """Bytes that the application asked for; behind them there is nobody's memory."""
         self.cpu = pages.bytes
         self.size = len(self.cpu)
         self.device: Bytes = self.cpu if coherent else self.cpu.copy()
@@ -113,7 +122,9 @@ class Storage:
         self._write_back(_lines(start, end))
 
     def invalidate(self, start: int, end: int) -> None:
-        """Drop the range's lines, with what the CPU wrote there (FROM_DEVICE); partly covered lines are cleaned first."""
+        """Drop the range's lines, with what the CPU wrote there (FROM_DEVICE); partly covered lines are
+        cleaned first.
+        """
         if self.coherent or start >= end:
             return
         self.observe()
@@ -142,7 +153,9 @@ class Storage:
             self._copy_lines(unseen)
 
     def age(self, *, after_run: bool = False) -> None:
-        """Let the CPU's caches replace a few lines: written back if dirty, then dropped, mostly fetched again."""
+        """Let the CPU's caches replace a few lines: written back if dirty, then dropped, mostly fetched
+        again.
+        """
         if self.coherent:
             return
         self.observe()
@@ -150,7 +163,8 @@ class Storage:
         count = self._generator.binomial(len(self.dirty), probability)
         if not count:
             return
-        victims = self._generator.choice(len(self.dirty), count, replace=False)
+        everything = count == len(self.dirty)
+        victims = np.arange(count) if everything else self._generator.integers(0, len(self.dirty), count)
         written_back = victims[self.dirty[victims]]
         self._device_lines[written_back] = self._cpu_lines[written_back]
         self.dirty[victims] = False
@@ -185,9 +199,6 @@ class Storage:
         self.__dict__.pop("_cpu_lines", None)
         self.cpu = self.device = np.empty(0, np.uint8)
         self.pages.release()
-
-
-StorageFactory = Callable[[int], Storage]
 
 
 def _lines(start: int, end: int) -> slice:

@@ -29,9 +29,10 @@ def pack(
 ) -> bytes:
     """Pack a QDQ model (int8 or uint8 activations, fixed shapes) for the emulated boards of ``soc``.
 
-    ``version`` is the compiler version that the file states (``emulated VERSION``); given, a runtime that is older
-    refuses the file, as real ones refuse newer models. ``remove_weight`` leaves the weights out, for contexts that
-    share those of another (RKNN_FLAG_SHARE_WEIGHT_MEM). Equal arguments give equal bytes.
+    ``version`` is the compiler version that the file states (``emulated VERSION``); given, a runtime that
+    is older refuses the file, as real ones refuse newer models. ``remove_weight`` leaves the weights out,
+    for contexts that share those of another (RKNN_FLAG_SHARE_WEIGHT_MEM). Equal arguments give equal
+    bytes.
 
     Raises ModelError for what is no sound QDQ model or has operators outside qdq.SUPPORTED_OPERATORS, and
     ConfigurationError for an unknown SoC.
@@ -140,7 +141,9 @@ def _layer(
 
 
 def _weight_names(region: Region) -> list[str]:
-    """Constants that lie in weight memory: what is dequantised, and float data. Shapes, axes and scales do not."""
+    """Constants that lie in weight memory: what is dequantised, and float data. Shapes, axes and scales do
+    not.
+    """
     conversion_parameters = {
         name for node in region.nodes if node.op_type in CONVERSIONS for name in node.input[1:]
     }
@@ -156,7 +159,9 @@ def _weight_names(region: Region) -> list[str]:
 def _sub_model(
     graph: QdqGraph, region: Region, activations: Mapping[str, Quantised], weights: set[str]
 ) -> bytes:
-    """The layer as an ONNX model: int8 activations and weights are inputs, the stored int8 result is the output."""
+    """The layer as an ONNX model: int8 activations and weights are inputs, the stored int8 result is the
+    output.
+    """
     builder = _SubModel()
     for name in region.reads:
         builder.activation_input(activations[name])
@@ -166,9 +171,9 @@ def _sub_model(
         builder.inputs.append(helper.make_tensor_value_info(name, kind, value.shape))
     conversion = region.nodes[-1]
     for node in region.nodes[:-1]:
-        reads_activation = node.op_type == "DequantizeLinear" and node.input[0] not in graph.constants
-        if reads_activation:
-            builder.convert(node, activations[graph.stored(node.input[0])], graph.stored(node.input[0]))
+        if graph.reads_activation(node):
+            stored = graph.stored(node.input[0])
+            builder.convert(node, activations[stored], stored)
         else:
             builder.nodes.append(node)
     builder.convert(conversion, activations[region.stores], conversion.input[0])
@@ -198,7 +203,9 @@ class _SubModel:
                 numpy_helper.from_array(np.array(activation.scale, np.float32), scale),
                 numpy_helper.from_array(np.array(activation.zero_point, np.int8), zero),
             ]
-        self.nodes.append(helper.make_node(node.op_type, [source, scale, zero], list(node.output), name=node.name))
+        self.nodes.append(
+            helper.make_node(node.op_type, [source, scale, zero], list(node.output), name=node.name)
+        )
 
     def finish(self, output: Quantised, whole: onnx.ModelProto) -> bytes:
         shown = helper.make_tensor_value_info(output.name, onnx.TensorProto.INT8, output.shape)

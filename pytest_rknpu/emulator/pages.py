@@ -1,10 +1,11 @@
-"""Memory that a program can map, share by descriptor and find again: a memfd, or somebody else's descriptor."""
+"""Memory that a program can map, share by descriptor and find again: a memfd or a foreign descriptor."""
 
 from __future__ import annotations
 
 import mmap
 import os
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
@@ -13,27 +14,27 @@ PAGE_BYTES = mmap.PAGESIZE
 
 
 class Pages:
-    """A shared mapping of a descriptor. ``bytes`` is the mapping as a flat uint8 array, ``address`` where it lies.
+    """``bytes`` is the memory as a flat uint8 array, ``address`` where it lies, ``fd`` its descriptor or -1.
 
-    ``close`` is what gives a descriptor back (``os.close``; a fault may keep it). `private` pages have no descriptor:
-    ``fd`` is -1.
+    ``close`` is what gives the descriptor back (``os.close``; a fault may keep it).
     """
 
-    def __init__(self, mapping: mmap.mmap, fd: int, close: Callable[[int], None]) -> None:
-        self._mapping = mapping
+    def __init__(
+        self, data: npt.NDArray[np.uint8], mapping: mmap.mmap | None, fd: int, close: Callable[[int], None]
+    ) -> None:
+        self.bytes = data
+        self.address = int(data.ctypes.data)
         self.fd = fd
+        self._mapping = mapping
         self._close = close
-        self.bytes: npt.NDArray[np.uint8] = np.frombuffer(mapping, np.uint8)
-        self.address = int(self.bytes.ctypes.data)
 
     def release(self) -> None:
         """Unmap and close. A view that somebody still holds keeps the mapping until it goes."""
         self.bytes = np.empty(0, np.uint8)
-        try:
-            self._mapping.close()
-        except BufferError:
-            # An array over the mapping is alive somewhere; its end unmaps. The descriptor goes now.
-            pass
+        # BufferError: an array over the mapping is alive somewhere; its end unmaps. The descriptor goes now.
+        with suppress(BufferError):
+            if self._mapping is not None:
+                self._mapping.close()
         if self.fd >= 0:
             self._close(self.fd)
             self.fd = -1
@@ -45,11 +46,13 @@ def rounded(size: int) -> int:
 
 
 def allocate(size: int, close: Callable[[int], None]) -> Pages:
-    """Fresh zeroed memory of at least ``size`` bytes behind a descriptor of its own; OSError if there is none."""
+    """Fresh zeroed memory of at least ``size`` bytes behind a descriptor of its own; OSError if there is
+    none.
+    """
     fd = os.memfd_create("rknpu-emulated", os.MFD_CLOEXEC)
     try:
         os.ftruncate(fd, rounded(size))
-        return Pages(mmap.mmap(fd, rounded(size)), fd, close)
+        return _mapped(fd, rounded(size), close)
     except (OSError, ValueError):
         os.close(fd)
         raise
@@ -57,19 +60,26 @@ def allocate(size: int, close: Callable[[int], None]) -> Pages:
 
 def private(size: int) -> Pages:
     """Fresh zeroed memory of at least ``size`` bytes that has no descriptor."""
-    return Pages(mmap.mmap(-1, rounded(size)), -1, os.close)
+    return Pages(np.zeros(rounded(size), np.uint8), None, -1, close=os.close)
 
 
 def adopt(fd: int, close: Callable[[int], None]) -> Pages:
-    """Map somebody else's descriptor (its own duplicate is kept); OSError or ValueError if it cannot be mapped."""
+    """Map somebody else's descriptor (its own duplicate is kept); OSError or ValueError if it cannot be
+    mapped.
+    """
     size = os.fstat(fd).st_size
     whole = size // PAGE_BYTES * PAGE_BYTES
     duplicate = os.dup(fd)
     try:
-        return Pages(mmap.mmap(duplicate, whole), duplicate, close)
+        return _mapped(duplicate, whole, close)
     except (OSError, ValueError):
         os.close(duplicate)
         raise
+
+
+def _mapped(fd: int, size: int, close: Callable[[int], None]) -> Pages:
+    mapping = mmap.mmap(fd, size)
+    return Pages(np.frombuffer(mapping, np.uint8), mapping, fd, close)
 
 
 def identity(fd: int) -> tuple[int, int]:

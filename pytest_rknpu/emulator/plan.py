@@ -1,4 +1,6 @@
-"""Where each activation lies in the internal buffer: a plan with reuse, as RKNN-Toolkit2 makes one ("GreedyBySize")."""
+"""Where each activation lies in the internal buffer: a plan with reuse, as RKNN-Toolkit2 makes one
+("GreedyBySize").
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,14 @@ ALIGNMENT = 64
 
 @dataclass(frozen=True)
 class Live:
-    """One tensor to be placed: ``size`` in bytes, alive from step ``first`` to step ``last``, both included."""
+    """One tensor to be placed: ``size`` in bytes, alive from step ``first`` to ``last``, both included."""
 
     size: int
     first: int
     last: int
 
     def meets(self, other: Live) -> bool:
-        """Whether both are alive in some step. A step's inputs and its output are, so nothing works in place."""
+        """Whether both are alive in some step. Inputs and output of a step are: nothing works in place."""
         return self.first <= other.last and other.first <= self.last
 
 
@@ -45,11 +47,13 @@ def place(tensors: Sequence[Live]) -> tuple[int, ...]:
 
 def end_of(tensors: Sequence[Live], offsets: Sequence[int]) -> int:
     """The size in bytes of the buffer that the plan needs."""
-    return max((offset + aligned(tensor.size) for tensor, offset in zip(tensors, offsets)), default=0)
+    return max(
+        (offset + aligned(tensor.size) for tensor, offset in zip(tensors, offsets, strict=True)), default=0
+    )
 
 
 def _first_gap(taken: Sequence[tuple[int, int]], size: int) -> int:
-    """The lowest offset at which ``size`` bytes are free between the ``taken`` (start, end), sorted by start."""
+    """The lowest offset at which ``size`` bytes are free between the ``taken`` (start, end), sorted."""
     offset = 0
     for start, end in taken:
         if offset + size <= start:

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_rknpu.agent.abi import CoreMask
-from pytest_rknpu.emulator.faults import Hooks, parse_faults
+from pytest_rknpu.emulator.faults import parse_faults
+from pytest_rknpu.emulator.hooks import Hooks
 from pytest_rknpu.errors import ConfigurationError
 from pytest_rknpu.inventory.socs import SoC, find_soc
 
 DEFAULT_RUNTIME = "2.3.2"
 DEFAULT_DRIVER = "0.9.8"
 
-# Where no source tells the SoC's own value, that of its relatives is played (guide 1.5.2: 16 on all but RK3566/68).
+# Where no source tells the SoC's own value, that of its relatives is played (guide 1.5.2: 16 on all but
+# RK3566/68).
 _ASSUMED_ATOM = 16
 _ASSUMED_WIDTH_ALIGNMENT = 16
 
@@ -22,7 +24,14 @@ _ASSUMED_WIDTH_ALIGNMENT = 16
 _MINI_EXPORTS = frozenset(
     f"rknn_{name}"
     for name in (
-        *("create_mem", "create_mem2", "create_mem_from_fd", "create_mem_from_phys", "destroy", "destroy_mem"),
+        *(
+            "create_mem",
+            "create_mem2",
+            "create_mem_from_fd",
+            "create_mem_from_phys",
+            "destroy",
+            "destroy_mem",
+        ),
         *("dup_context", "init", "inputs_set", "mem_sync", "outputs_get", "outputs_release", "query", "run"),
         *("set_input_shape", "set_input_shapes", "set_internal_mem", "set_io_mem", "set_weight_mem", "wait"),
     )
@@ -33,7 +42,8 @@ _FULL_EXPORTS = _MINI_EXPORTS | {
     "rknn_set_batch_core_num",
     "rknn_create_mem_from_mb_blk",
 }
-# The first release that exports or honours it (observed with 1.5.2 and 1.6.0; rknn_create_mem2: header 2.0.0b0).
+# The first release that exports or honours it (observed with 1.5.2 and 1.6.0; rknn_create_mem2: header
+# 2.0.0b0).
 _EXPORTED_SINCE: Mapping[str, tuple[int, ...]] = {"rknn_mem_sync": (1, 6), "rknn_create_mem2": (2, 0)}
 _FLUSH_FLAGS_SINCE = (2, 0)
 

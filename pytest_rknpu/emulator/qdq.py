@@ -1,7 +1,8 @@
-"""A QDQ ONNX graph cut into layers: everything between DequantizeLinear and QuantizeLinear is one layer (host side).
+"""A QDQ ONNX graph cut into layers: everything between DequantizeLinear and QuantizeLinear is one layer
+(host side).
 
-Operators that stand between two QuantizeLinear without one of their own (a Relu behind a convolution, say) belong to
-the layer of the next QuantizeLinear. A float value that two layers read is computed in both.
+Operators that stand between two QuantizeLinear without one of their own (a Relu behind a convolution, say)
+belong to the layer of the next QuantizeLinear. A float value that two layers read is computed in both.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ CONVERSIONS = frozenset({"QuantizeLinear", "DequantizeLinear"})
 
 @dataclass(frozen=True)
 class Quantised:
-    """An activation as it is stored: int8, real = (stored - zero_point) * scale; ``name`` is QuantizeLinear's output."""
+    """An activation as it is stored: int8, real = (stored - zero_point) * scale; ``name`` is
+    QuantizeLinear's output.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -42,7 +45,7 @@ class Quantised:
 
 @dataclass(frozen=True)
 class Region:
-    """One layer: nodes in the graph's order, the stored activations it reads, its constants, what it stores."""
+    """One layer: nodes in order, the stored activations it reads, its constants, what it stores."""
 
     nodes: tuple[onnx.NodeProto, ...]
     reads: tuple[str, ...]
@@ -52,7 +55,9 @@ class Region:
     @property
     def operators(self) -> str:
         """The operators without the conversions, ``Conv+Relu`` say; ``Requantise`` where there is none."""
-        return "+".join(node.op_type for node in self.nodes if node.op_type not in CONVERSIONS) or "Requantise"
+        return (
+            "+".join(node.op_type for node in self.nodes if node.op_type not in CONVERSIONS) or "Requantise"
+        )
 
 
 class QdqGraph:
@@ -65,7 +70,9 @@ class QdqGraph:
         self.nodes = [node for node in graph.node if not self._take_constant(node)]
         self._order = {id(node): number for number, node in enumerate(self.nodes)}
         self._producer = {name: node for node in self.nodes for name in node.output if name}
-        self._shapes = {value.name: _shape(value) for value in (*graph.value_info, *graph.input, *graph.output)}
+        self._shapes = {
+            value.name: _shape(value) for value in (*graph.value_info, *graph.input, *graph.output)
+        }
         self._alias: dict[str, str] = {}
         self.inputs = [value.name for value in graph.input if value.name not in self.constants]
         self.outputs = [value.name for value in graph.output]
@@ -80,13 +87,17 @@ class QdqGraph:
         return True
 
     def input_activation(self, name: str) -> Quantised:
-        """The stored form of graph input ``name``: what its QuantizeLinear makes of it, or itself where it is int8."""
+        """The stored form of graph input ``name``: what its QuantizeLinear makes of it, or itself where it
+        is int8.
+        """
         readers = [node for node in self.nodes if name in node.input]
         if not readers:
             raise ModelError(f"input {name!r} is read by no node")
         for reader in readers:
             if reader.op_type not in CONVERSIONS:
-                raise ModelError(f"input {name!r} is read by {_called(reader)} without QuantizeLinear between")
+                raise ModelError(
+                    f"input {name!r} is read by {_called(reader)} without QuantizeLinear between"
+                )
         forms = {self._parameters(reader) for reader in readers}
         if len(forms) != 1:
             raise ModelError(f"input {name!r} is quantised in {len(forms)} different ways")
@@ -99,11 +110,14 @@ class QdqGraph:
     def output_activation(self, name: str) -> str:
         """The stored activation that graph output ``name`` shows."""
         node = self._producer.get(name)
-        if node is not None and node.op_type == "DequantizeLinear" and node.input[0] not in self.constants:
+        if node is not None and self.reads_activation(node):
+            self._require_same_grid(node)
             return self.stored(node.input[0])
         if node is not None and node.op_type == "QuantizeLinear":
             return self.stored(name)
-        raise ModelError(f"output {name!r} is not quantised: it needs QuantizeLinear and DequantizeLinear before it")
+        raise ModelError(
+            f"output {name!r} is not quantised: it needs QuantizeLinear and DequantizeLinear before it"
+        )
 
     def stored(self, name: str) -> str:
         """The one name of a stored activation (several QuantizeLinear of one input are one)."""
@@ -152,9 +166,22 @@ class QdqGraph:
 
     def _split_inputs(self, node: onnx.NodeProto) -> tuple[list[str], list[str]]:
         """(stored activations, other values) that ``node`` reads; only DequantizeLinear reads stored ones."""
-        if node.op_type == "DequantizeLinear" and node.input[0] not in self.constants:
-            return [self.stored(node.input[0])], list(node.input[1:])
+        if self.reads_activation(node):
+            self._require_same_grid(node)
+            return [self.stored(node.input[0])], []
         return [], list(node.input)
+
+    def reads_activation(self, node: onnx.NodeProto) -> bool:
+        """Whether ``node`` dequantises a stored activation, not a constant."""
+        return node.op_type == "DequantizeLinear" and node.input[0] not in self.constants
+
+    def _require_same_grid(self, node: onnx.NodeProto) -> None:
+        """A stored activation must be read with the scale and zero point with which it was written."""
+        writer = self._producer.get(node.input[0])
+        if writer is not None and writer.op_type != "QuantizeLinear":
+            raise ModelError(f"{_called(node)} reads {_called(writer)}, which stores nothing")
+        if writer is not None and self._parameters(writer) != self._parameters(node):
+            raise ModelError(f"{_called(node)} has another scale or zero point than {_called(writer)}")
 
     def _refuse_unsupported(self, node: onnx.NodeProto) -> None:
         if node.op_type == "DequantizeLinear":
@@ -174,19 +201,18 @@ class QdqGraph:
 
     def _parameters(self, node: onnx.NodeProto) -> tuple[float, int]:
         """(scale, zero point in int8) of a QuantizeLinear or DequantizeLinear; uint8 is shifted by 128."""
-        scale = self._scalar(node, 1)
-        zero = self._scalar(node, 2) if len(node.input) > 2 and node.input[2] else np.uint8(0)
+        scale = self._single(node, 1)
+        zero = self._single(node, 2) if len(node.input) > 2 and node.input[2] else np.zeros(1, np.uint8)
         if zero.dtype not in (np.dtype(np.int8), np.dtype(np.uint8)):
             raise ModelError(f"{_called(node)} makes {zero.dtype}; activations must be int8 or uint8")
         shift = 128 if zero.dtype == np.uint8 else 0
-        return float(scale), int(zero) - shift
+        return float(scale.item()), int(zero.item()) - shift
 
-    def _scalar(self, node: onnx.NodeProto, position: int) -> np.generic:
+    def _single(self, node: onnx.NodeProto, position: int) -> Constant:
         value = self.constants.get(node.input[position])
         if value is None or value.size != 1:
             raise ModelError(f"{_called(node)}: an activation needs one constant scale and zero point")
-        first: np.generic = value.reshape(-1)[0]
-        return first
+        return value
 
 
 def _checked(data: bytes) -> onnx.ModelProto:
@@ -209,4 +235,3 @@ def _shape(value: onnx.ValueInfoProto) -> tuple[int, ...] | None:
 
 def _called(node: onnx.NodeProto) -> str:
     return f"{node.op_type} {node.name or node.output[0]!r}"
-

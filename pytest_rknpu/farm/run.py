@@ -11,6 +11,8 @@ import os
 import secrets
 import shlex
 import sys
+import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from enum import Enum
@@ -39,24 +41,37 @@ class Effort(str, Enum):
         return self.value
 
     def rounds(self, normal: int) -> int:
-        """``normal`` iterations, a tenth of them (at least one) when quick, ten times as many when thorough."""
+        """``normal`` iterations; a tenth of them (but one) when quick, ten times as many when thorough."""
         if self is Effort.QUICK:
             return max(1, normal // 10)
         return normal * 10 if self is Effort.THOROUGH else normal
 
 
 @dataclass(frozen=True)
-class Chance:
-    """What the controller draws and every worker takes over."""
+class Origin:
+    """What the controller of a run decides and its workers take over.
+
+    ``command`` is the command line, quoted for a shell; ``manifest`` is the folder where workers leave their
+    collections (`pytest_rknpu.farm.manifest`), not made before one does.
+    """
 
     run_id: str
     seed: int
+    command: str
+    manifest: str
 
 
-def draw(seed: int | None) -> Chance:
-    """A run id that sorts by time, and the seed that was asked for or a new one."""
+def originate(seed: int | None, arguments: Iterable[str]) -> Origin:
+    """A new run: an id that sorts by time, and the seed that was asked for or a random one."""
     now = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-    return Chance(f"{now}-{secrets.token_hex(3)}", secrets.randbits(32) if seed is None else seed)
+    run_id = f"{now}-{secrets.token_hex(3)}"
+    program = Path(sys.argv[0]).name
+    return Origin(
+        run_id=run_id,
+        seed=secrets.randbits(32) if seed is None else seed,
+        command=shlex.join(["pytest" if program in ("", "__main__.py") else program, *arguments]),
+        manifest=str(Path(tempfile.gettempdir(), f"pytest-rknpu-{run_id}")),
+    )
 
 
 def derive_seed(seed: int, name: str) -> int:
@@ -69,7 +84,7 @@ def derive_seed(seed: int, name: str) -> int:
 class Run:
     """The options of a run, checked. ``boards_file`` is None where no file was named."""
 
-    chance: Chance
+    origin: Origin
     effort: Effort
     wait_s: float
     boards_file: Path | None
@@ -77,19 +92,13 @@ class Run:
     socs: tuple[str, ...]
     faults: tuple[str, ...]
     report: Path | None
-    arguments: tuple[str, ...]
     asked: bool = field(default=False)
-    """Whether an option of this plugin was given: then the boards are looked at whatever is collected."""
+    """Whether an option chooses boards: then they are looked at whatever is collected."""
 
     @property
     def configured(self) -> bool:
         """Whether this run has anything to do with boards, as far as one can tell before collection."""
-        return self.asked or self.boards_file is not None
-
-    @property
-    def command(self) -> str:
-        """The command line, quoted for a shell."""
-        return shlex.join([Path(sys.argv[0]).name or "pytest", *self.arguments])
+        return self.asked or self.boards_file is not None or self.report is not None
 
     @cached_property
     def boards(self) -> tuple[Board, ...]:
@@ -121,8 +130,8 @@ def _with_faults(board: Board, faults: tuple[str, ...]) -> Board:
     """The board with seeded faults. Only an emulated board can have any."""
     if board.runtime != "emulator":
         raise ConfigurationError(
-            f"--rknpu-fault {faults[0]}: board {board.name} is not emulated (runtime {board.runtime}); select "
-            "emulated boards only, with --board"
+            f"--rknpu-fault {faults[0]}: board {board.name} is not emulated (runtime {board.runtime}); "
+            "select emulated boards only, with --board"
         )
     table: dict[str, Any] = {**board.model_dump(exclude_unset=True), "faults": [*board.faults, *faults]}
     try:
@@ -131,8 +140,8 @@ def _with_faults(board: Board, faults: tuple[str, ...]) -> Board:
         raise ConfigurationError(f"--rknpu-fault: {error}") from None
 
 
-def run_of(config: pytest.Config, chance: Chance | None) -> Run:
-    """Read the options. ``chance`` is what the controller drew, None in the controller itself.
+def run_of(config: pytest.Config, origin: Origin | None) -> Run:
+    """Read the options. ``origin`` is what the controller decided, None in the controller itself.
 
     Raises ConfigurationError for values that cannot be meant.
     """
@@ -147,7 +156,7 @@ def run_of(config: pytest.Config, chance: Chance | None) -> Run:
     if not 0 <= wait_s < float("inf"):
         raise ConfigurationError(f"--rknpu-wait {wait_s}: give a number of seconds, 0 or more")
     return Run(
-        chance=chance or draw(seed),
+        origin=origin or originate(seed, map(str, config.invocation_params.args)),
         effort=Effort(option("rknpu_effort")),
         wait_s=wait_s,
         boards_file=_boards_file(config, explicit),
@@ -155,8 +164,7 @@ def run_of(config: pytest.Config, chance: Chance | None) -> Run:
         socs=socs,
         faults=faults,
         report=Path(os.path.abspath(config.invocation_params.dir / report)) if report else None,
-        arguments=tuple(map(str, config.invocation_params.args)),
-        asked=bool(explicit or globs or socs or faults or report or seed is not None),
+        asked=bool(explicit or globs or socs or faults),
     )
 
 

@@ -126,7 +126,8 @@ class Board(BaseModel):
     )
     faults: tuple[str, ...] = Field(
         default=(),
-        description="Faults that the emulator is to have, by name, to see which requirement catches them.",
+        description="Faults that the emulator is to have, by name (some with `:key=value` behind it), to see "
+        "which requirement catches them.",
         examples=[["sync-to-device-dropped"]],
     )
     runtime_version: Version | None = Field(
@@ -253,16 +254,20 @@ def _names_another_soc(board: Board) -> bool:
         return False
 
 
-def _refuse_unknown_faults(names: tuple[str, ...]) -> None:
-    """Check fault names. The emulator is imported only for boards that ask for a fault."""
-    from pytest_rknpu.emulator import FAULTS
+def _refuse_unknown_faults(chosen: tuple[str, ...]) -> None:
+    """Check faults, ``name`` or ``name:key=value,...``. The emulator is imported only where there is one."""
+    from pytest_rknpu.emulator.faults import FAULTS, parse_faults
 
-    for name in names:
+    for fault in chosen:
+        name = fault.partition(":")[0]
         if name not in FAULTS:
             known = ", ".join(sorted(FAULTS))
-            raise ValueError(
-                f"unknown fault {quoted(name)}{did_you_mean(name, FAULTS) or f'; known: {known}'}"
-            )
+            hint = did_you_mean(name, FAULTS) or f"; known: {known}"
+            raise ValueError(f"unknown fault {quoted(name)}{hint}")
+    try:
+        parse_faults(chosen)
+    except ConfigurationError as error:
+        raise ValueError(str(error)) from None
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ def _catalogue(folder: Path) -> dict[str, dict[str, Any]]:
         models: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["models"]
     except FileNotFoundError:
         raise ModelError(f"the model catalogue {path} is missing: reinstall pytest-rknpu") from None
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise ModelError(f"the model catalogue {path} is unreadable ({error}): reinstall it") from error
     return models
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -98,6 +99,12 @@ class BoardSession:
             values = self.execute(describing_program(sha256, n_input, n_output))["values"]
             self._descriptions[sha256] = description_from(values, n_input, n_output)
         return self._descriptions[sha256]
+
+    @property
+    def runtime_release(self) -> tuple[int, ...]:
+        """The runtime's version as numbers, ``(2, 3, 2)``; empty where nobody could tell."""
+        found = re.search(r"(\d+)\.(\d+)\.(\d+)", self.versions.get("runtime", ""))
+        return tuple(int(part) for part in found.groups()) if found else ()
 
     def reset(self) -> Message:
         """Destroy what a test left behind; the reply names it and carries the runtime's log."""

@@ -61,7 +61,7 @@ class Program:
             "init",
             context=context,
             model=model,
-            flags=flags,
+            flags=int(flags),
             share_weights_of=share_weights_of,
             expect=expect,
             save=save,

@@ -22,7 +22,7 @@ def clean_lines(log: str) -> list[str]:
 
 
 def error_lines(log: str, limit: int = LIMIT) -> list[str]:
-    """The toolkit's own last E lines, at most ``limit``; each with the reason that ends a traceback below it."""
+    """The toolkit's last E lines, at most ``limit``; each with the reason that ends a traceback below it."""
     found: list[str] = []
     lines = clean_lines(log)
     for number, line in enumerate(lines):

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,17 +15,17 @@ from numpy.typing import NDArray
 RECIPE = 1
 
 JsonValue = str | int | float | bool | None | list[Any] | dict[str, Any]
-_NOTHING: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
 class CompileOptions:
     """Names are those of ``RKNN.config`` and ``RKNN.build`` (Toolkit2 API reference).
 
-    ``calibration`` is float32 (N, ...), one sample of the model's only input per row and in its layout (N, C, H, W); with it
-    the model is quantised, without it it stays float16 (which RV1103 and RV1106 refuse). ``mean_values`` and ``std_values``
-    hold one number per channel; calibration data are then what comes before that normalisation. ``config`` passes any
-    other keyword of ``RKNN.config`` on, as plain JSON values.
+    ``calibration`` is float32 (N, ...), one sample of the model's only input per row and in its layout (N, C,
+    H, W); with it the model is quantised, without it it stays float16 (which RV1103 and RV1106 refuse).
+    ``mean_values`` and ``std_values`` hold one number per channel; calibration data are then what comes
+    before that normalisation. ``config`` passes any other keyword of ``RKNN.config`` on, as plain JSON
+    values.
     """
 
     target_platform: str
@@ -38,7 +37,7 @@ class CompileOptions:
     sparse_infer: bool = False
     mean_values: tuple[float, ...] | None = None
     std_values: tuple[float, ...] | None = None
-    config: Mapping[str, JsonValue] = field(default=_NOTHING)
+    config: Mapping[str, JsonValue] = field(default_factory=dict)
 
     def config_keywords(self) -> dict[str, JsonValue]:
         """The keywords for ``RKNN.config``; what is left at its default is not passed."""
@@ -61,7 +60,7 @@ class CompileOptions:
 
 
 def content_key(onnx: bytes, options: CompileOptions, toolkit_version: str) -> str:
-    """sha256 over all that goes in. What comes out has no stable hash: two builds of one model differ in bytes."""
+    """sha256 over all that goes in. What comes out will not do: two builds of one model differ in bytes."""
     data = options.calibration
     parts = {
         "recipe": RECIPE,

@@ -1,7 +1,8 @@
 """The head of an .rknn file: for whom and by what it was compiled (VER-03, ERR-01), read without the toolkit.
 
-Observed with toolkits 2.3.2 and 2.5.0: ``RKNN`` and four zero bytes, a 64-bit format version at 8, the length of a
-flatbuffer at 16, the flatbuffer from 64 on, behind it a 64-bit length and that much JSON text. All little-endian.
+Observed with toolkits 2.3.2 and 2.5.0: ``RKNN`` and four zero bytes, a 64-bit format version at 8, the length
+of a flatbuffer at 16, the flatbuffer from 64 on, behind it a 64-bit length and that much JSON text. All
+little-endian.
 """
 
 from __future__ import annotations
@@ -16,8 +17,6 @@ from pytest_rknpu.errors import ModelError
 
 MAGIC = b"RKNN"
 _VERSION_AT, _LENGTH_AT, _BODY_AT = 8, 16, 64
-#: Far more than the description of any model takes; a length beyond it is damage.
-_LONGEST_DESCRIPTION = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -52,12 +51,14 @@ def _number(content: bytes, offset: int) -> int:
 def _description(content: bytes, offset: int) -> Mapping[str, Any]:
     start = offset + 8
     if start > len(content):
-        raise ModelError(f"the .rknn model is truncated: {len(content)} bytes, its body alone ends at {offset}")
-    length = _number(content, offset)
-    if length > _LONGEST_DESCRIPTION or start + length > len(content):
         raise ModelError(
-            f"the .rknn model is truncated or damaged: {len(content)} bytes, its description of {length} bytes "
-            f"starts at {start}"
+            f"the .rknn model is truncated: it has {len(content)} bytes, its body alone ends at {offset}"
+        )
+    length = _number(content, offset)
+    if start + length > len(content):
+        raise ModelError(
+            f"the .rknn model is truncated or damaged: it has {len(content)} bytes, its description of "
+            f"{length} bytes starts at {start}"
         )
     try:
         # ValueError is the parent of UnicodeDecodeError and JSONDecodeError.

@@ -1,4 +1,4 @@
-"""Whether RKNN-Toolkit2 can be used here, found without importing it (that takes seconds and replaces the root logger)."""
+"""Whether RKNN-Toolkit2 can be used here, found without importing it (that replaces the root logger)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LAST_PYTHON = (3, 12)
 
 @dataclass(frozen=True)
 class ToolkitStatus:
-    """``version`` is None where the toolkit cannot be used; then ``reason`` says why, in one line with the remedy."""
+    """``version`` is None where the toolkit cannot be used; ``reason`` then says why, in one line."""
 
     version: str | None
     reason: str
@@ -29,11 +29,10 @@ def toolkit_status() -> ToolkitStatus:
     try:
         version = metadata.version(DISTRIBUTION)
     except metadata.PackageNotFoundError:
-        return ToolkitStatus(None, f"RKNN-Toolkit2 is not installed: {_remedy()}")
+        return ToolkitStatus(None, f"RKNN-Toolkit2 is not installed{_no_build()}")
     if util.find_spec("pkg_resources") is None:
         return ToolkitStatus(
-            None,
-            f"RKNN-Toolkit2 {version} imports pkg_resources, which setuptools 81 dropped: {INSTALL_COMMAND}",
+            None, f"RKNN-Toolkit2 {version} imports pkg_resources, which setuptools has dropped since 81"
         )
     return ToolkitStatus(version, "")
 
@@ -42,15 +41,16 @@ def require_toolkit() -> str:
     """The toolkit's version. ToolkitError with the reason and the install command where it cannot be used."""
     status = toolkit_status()
     if status.version is None:
-        raise ToolkitError(status.reason)
+        raise ToolkitError(f"{status.reason}; install it with: {status.install_command}")
     return status.version
 
 
-def _remedy() -> str:
+def _no_build() -> str:
+    """Where no wheel fits this interpreter the install command alone would not help."""
     machine, python = platform.machine(), sys.version_info[:2]
-    if sys.platform != "linux" or machine not in MACHINES or python > LAST_PYTHON:
-        return (
-            f"it has no build for Python {python[0]}.{python[1]} on {sys.platform} {machine} (it takes Python up "
-            f"to {LAST_PYTHON[0]}.{LAST_PYTHON[1]} on Linux, {' or '.join(MACHINES)}); there, {INSTALL_COMMAND}"
-        )
-    return INSTALL_COMMAND
+    if sys.platform == "linux" and machine in MACHINES and python <= LAST_PYTHON:
+        return ""
+    return (
+        f", and has no build for Python {python[0]}.{python[1]} on {sys.platform} {machine} "
+        f"(only for Linux on {' or '.join(MACHINES)}, Python up to {LAST_PYTHON[0]}.{LAST_PYTHON[1]})"
+    )

@@ -6,6 +6,7 @@ Depends on nothing of ours but `pytest_rknpu.errors`, so that suites, fixtures a
 from __future__ import annotations
 
 from pytest_rknpu.verdict.capabilities import CAPABILITIES, lacking, require_known_needs
+from pytest_rknpu.verdict.judgement import Phase, Verdict, conclude, unexpected_log_error
 from pytest_rknpu.verdict.outcome import Outcome, message_of, outcome_of, worst
 from pytest_rknpu.verdict.record import ItemRecord, Measurement
 from pytest_rknpu.verdict.requirements import REQUIREMENTS, Requirement, require_known
@@ -16,11 +17,15 @@ __all__ = [
     "ItemRecord",
     "Measurement",
     "Outcome",
+    "Phase",
     "Requirement",
+    "Verdict",
+    "conclude",
     "lacking",
     "message_of",
     "outcome_of",
     "require_known",
     "require_known_needs",
+    "unexpected_log_error",
     "worst",
 ]

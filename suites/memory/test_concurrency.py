@@ -6,7 +6,7 @@ import pytest
 
 from pytest_rknpu.agent.abi import rknn_core_mask
 from pytest_rknpu.fixtures import Effort
-from pytest_rknpu.session import LoadedModel, Npu, Program, ZeroCopy, require_survived
+from pytest_rknpu.session import TO_DEVICE, LoadedModel, Npu, Program, ZeroCopy, require_survived
 
 WORKERS = 3
 BACKGROUND = 0x33
@@ -91,6 +91,7 @@ def test_every_core_mask_gives_the_same_bytes(npu: Npu, chain: LoadedModel, wide
         for mask in npu.soc.core_masks:
             program.set_core_mask(io.context, rknn_core_mask[mask])
             program.fill(io.output, BACKGROUND)
+            program.sync(io.output, TO_DEVICE, io.context)
             program.write(io.input, data)
             program.run(io.context)
             program.compare(io.output, expected, mask)

@@ -9,6 +9,7 @@ import pytest
 from pytest_rknpu.errors import ConfigurationError
 from pytest_rknpu.inventory.schema import Board, load_boards
 
+CLONE = Path(__file__).parents[2]
 EMULATOR = 'name = "one"\nsoc = "rk3588"\nruntime = "emulator"\n'
 REAL = 'name = "one"\nsoc = "rk3588"\nhost = "192.0.2.7"\n'
 
@@ -40,7 +41,8 @@ def test_every_kind_of_board(write) -> None:
         'runtime_version = "1.6.0"\ndriver_version = "0.9.8"\ntags = ["lab"]\nnote = "a note"\n'
         '[[board]]\nname = "sim"\nsoc = "rk3576"\nruntime = "simulator"\n'
         '[[board]]\nname = "far"\nsoc = "rk3568"\nruntime = "librknnrt"\ntransport = "ssh"\n'
-        'host = "farm.example"\nuser = "root"\nport = 2222\npython = "/usr/bin/python3.9"\nlibrary = "/opt/a b/librknnrt.so"\n'
+        'host = "farm.example"\nuser = "root"\nport = 2222\npython = "/usr/bin/python3.9"\n'
+        'library = "/opt/a b/librknnrt.so"\n'
         '[[board]]\nname = "here"\nsoc = "rv1106"\nruntime = "librknnrt"\ntransport = "local"\n'
     )
     loaded = load_boards(file)
@@ -74,8 +76,8 @@ def test_ssh_config_starts_at_the_folder_of_the_file(write, tmp_path: Path, monk
         assert board.ssh_config == expected
 
 
-def test_the_shipped_file_has_two_kinds_of_boards(pytestconfig) -> None:
-    boards = load_boards(pytestconfig.rootpath / "boards.toml").boards
+def test_the_shipped_file_has_two_kinds_of_boards() -> None:
+    boards = load_boards(CLONE / "boards.toml").boards
     assert {(board.soc, board.evidence) for board in boards} == {
         ("rk3588", "emulator"),
         ("rk3576", "emulator"),
@@ -85,8 +87,8 @@ def test_the_shipped_file_has_two_kinds_of_boards(pytestconfig) -> None:
     }
 
 
-def test_the_example_in_the_shipped_file_is_right(pytestconfig, write) -> None:
-    text = (pytestconfig.rootpath / "boards.toml").read_text()
+def test_the_example_in_the_shipped_file_is_right(write) -> None:
+    text = (CLONE / "boards.toml").read_text()
     example = "".join(
         line.removeprefix("# ") + "\n"
         for line in text.splitlines()
@@ -228,6 +230,12 @@ def test_faults_are_those_of_the_emulator(write) -> None:
     known = sorted(FAULTS)
     (board,) = load_boards(write(f"[[board]]\n{EMULATOR}faults = {known}\n")).boards
     assert list(board.faults) == known
+    chosen = "sync-bidirectional-one-side:does=from-device"
+    (board,) = load_boards(write(f'[[board]]\n{EMULATOR}faults = ["{chosen}"]\n')).boards
+    assert board.faults == (chosen,)
+    message = refusal(write(f'[[board]]\n{EMULATOR}faults = ["{chosen}s"]\n'))
+    assert 'key "faults": fault' in message
+    assert "does=to-device|from-device" in message
     message = refusal(write(f'[[board]]\n{EMULATOR}faults = ["{known[0]}x"]\n'))
     assert f'key "faults": unknown fault "{known[0]}x"' in message
     assert f'did you mean "{known[0]}"' in message

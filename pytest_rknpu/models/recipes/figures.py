@@ -6,28 +6,17 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
+from pytest_rknpu.measure import count_top1
+from pytest_rknpu.models.execute import run_onnx
 from pytest_rknpu.models.recipes.quantise import Grid
-
-
-def run_plainly(model: bytes, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The first output for real inputs (N, C, H, W), stacked along the batch.
-
-    Runs without graph optimisation: the operators as the file has them, in float32.
-    """
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    source = session.get_inputs()[0].name
-    return np.concatenate([session.run(None, {source: sample[None]})[0] for sample in inputs])
 
 
 def top1_share(model: bytes, inputs: NDArray[np.float32], labels: NDArray[Any]) -> float:
     """How many of the inputs (N, C, H, W) the model names as labelled (N,), as a share."""
-    return float((run_plainly(model, inputs).argmax(axis=1) == labels).mean())
+    return count_top1(run_onnx(model, inputs)[0], labels).share
 
 
 def run_stored(qdq_onnx: bytes, grid: Grid, stored: NDArray[np.int8]) -> NDArray[np.int8]:
@@ -38,7 +27,7 @@ def run_stored(qdq_onnx: bytes, grid: Grid, stored: NDArray[np.int8]) -> NDArray
     scale = constants[f"{output}.scale"].astype(np.float32)
     zero = constants[f"{output}.zero_point"].astype(np.float32)
     real = (stored.astype(np.float32) - grid.zero_point) * np.float32(grid.scale)
-    output_bytes: NDArray[np.int8] = np.round(run_plainly(qdq_onnx, real) / scale + zero).astype(np.int8)
+    output_bytes: NDArray[np.int8] = np.round(run_onnx(qdq_onnx, real)[0] / scale + zero).astype(np.int8)
     return output_bytes
 
 

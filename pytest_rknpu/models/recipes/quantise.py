@@ -26,6 +26,8 @@ from pytest_rknpu.models.recipes.graph import Floats, serialise
 #: Operators that only move or select values: their result keeps the scale of what goes in.
 KEEPS_SCALE = frozenset({"MaxPool", "Flatten", "Reshape"})
 LOWEST, HIGHEST = -128, 127
+LARGEST_BIAS = 2**30
+SMALLEST_SCALE = 2.0**-30
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,16 @@ def grid_of(lowest: float, highest: float, rounding: Rounding) -> Grid:
     return Grid(scale, zero_point)
 
 
-def weight_scales(weights: Floats, rounding: Rounding) -> Floats:
-    """One symmetric scale per output channel (axis 0), never zero."""
-    largest = np.abs(weights).reshape(weights.shape[0], -1).max(axis=1)
-    return np.array([rounding(max(float(m), 1e-6) / HIGHEST) for m in largest], dtype=np.float32)
+def weight_scales(weights: Floats, bias: Floats, source_scale: float, rounding: Rounding) -> Floats:
+    """One symmetric scale per output channel (axis 0), never zero.
+
+    Each is also large enough for the channel's bias, which is stored as int32 in steps of scale * source_scale:
+    a channel whose weights are (nearly) all zero would overflow there.
+    """
+    by_weights = np.abs(weights).reshape(weights.shape[0], -1).max(axis=1) / HIGHEST
+    by_bias = np.abs(bias) / (source_scale * LARGEST_BIAS)
+    needed = np.maximum(np.maximum(by_weights, by_bias), SMALLEST_SCALE)
+    return np.array([rounding(float(scale)) for scale in needed], dtype=np.float32)
 
 
 def observe(float_onnx: bytes, calibration: Floats) -> dict[str, tuple[float, float]]:
@@ -127,9 +135,10 @@ class _Rewriter:
         """Quantises weights per channel and the bias with them; returns the names of their float forms."""
         weights = np.asarray(self.constants[node.input[1]], dtype=np.float32)
         bias = np.asarray(self.constants[node.input[2]], dtype=np.float32)
-        scales = weight_scales(weights, self.rounding)
+        source_scale = self.grids[node.input[0]].scale
+        scales = weight_scales(weights, bias, source_scale, self.rounding)
         stored = np.round(weights / scales.reshape(-1, *([1] * (weights.ndim - 1))))
-        bias_scales = np.float32(self.grids[node.input[0]].scale) * scales
+        bias_scales = np.float32(source_scale) * scales
         return [
             self._parameter(node.input[1], np.clip(stored, -HIGHEST, HIGHEST).astype(np.int8), scales),
             self._parameter(node.input[2], np.round(bias / bias_scales).astype(np.int32), bias_scales),

@@ -79,7 +79,7 @@ def build_digits(float_onnx: bytes, data: Mapping[str, NDArray[Any]]) -> Built:
     held_out, labels = data["held_out"], data["held_out_labels"]
     inputs = real_values(held_out, digits.GRID)
     entry = {
-        "description": "A classifier of handwritten digits drawn as ink on paper (RGB, 16x16), really trained",
+        "description": "A classifier of handwritten digits drawn as ink on paper (RGB, 16x16), trained",
         "made": f"trained by recipes/digits.py, {digits.EPOCHS} epochs on {len(data['training'])} pictures; "
         f"{len(held_out)} others are held out",
         "seed": digits.SEED,

@@ -1,8 +1,9 @@
 """Drives RKNN-Toolkit2 for one request, in a process of its own: ``python worker.py request.json``.
 
-The toolkit replaces the root logger, prints progress from C code, writes into the working directory and may end its
-process without a word, so nothing of this package runs beside it. The request is JSON; so is the reply, which is written
-last: no reply file means that the process died. The steps, and what the toolkit returned, are in the reply.
+The toolkit replaces the root logger, prints progress from C code, writes into the working directory and may
+end its process without a word, so nothing of this package runs beside it. The request is JSON; so is the
+reply, which is written last: no reply file means that the process died. The steps, and what the toolkit
+returned, are in the reply.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import json
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 
@@ -56,11 +58,11 @@ def build(steps: Steps, request: dict[str, Any]) -> Any:
 
 
 def simulate(steps: Steps, toolkit: Any, request: dict[str, Any]) -> int:
-    """Runs every sample and saves each output, stacked along the batch; returns how many samples there were."""
+    """Runs every sample and saves each output, stacked along the batch; returns the number of samples."""
     with np.load(request["inputs"], allow_pickle=False) as archive:
         inputs = [archive[name] for name in archive.files]
     steps.succeed("init_runtime", toolkit.init_runtime)
-    samples = inputs[0].shape[0]
+    samples = len(inputs[0])
     results: list[list[Any]] = []
     for number in range(samples):
         sample = [array[number] for array in inputs]

@@ -1,0 +1,45 @@
+"""The main function of a child process: open the library, run the list, answer, leave without destructors."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+from typing import Any
+
+from .binding import Binding
+from .children import pack_reply
+from .compiler import Services
+from .executor import execute
+from .failures import InternalFailure, as_failure
+from .library import open_library
+from .log_capture import unbuffer_standard_output
+from .state import State
+from .store import ModelStore
+from .structures import layouts, native_pointer_bits
+
+
+def main(load: dict[str, Any]) -> None:
+    """Run the request of ``load`` and write the reply to the descriptor that it names."""
+    unbuffer_standard_output()
+    faulthandler.enable()  # a crash then says in the log which step it was
+    reply = _run(load["request"])
+    data = memoryview(pack_reply(reply))
+    while data:
+        data = data[os.write(load["result"], data) :]
+    # Destructors of a library that was ill-treated on purpose may crash; the result is out, so leave now.
+    os._exit(0)
+
+
+def _run(request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        library = open_library(request["library"])
+        binding = Binding(library.symbol, layouts(native_pointer_bits(), library.context_bits))
+        services = Services(ModelStore(request["model_cache"]), _no_children, lambda: None, request["root"])
+        program = {"commands": request["commands"], "blobs": request["blobs"]}
+        return execute(program, State(binding), services, in_child=True)
+    except Exception as error:
+        return {"ok": False, "error": as_failure(error).as_reply(), "values": {}, "duration_ns": 0}
+
+
+def _no_children(*_: Any) -> dict[str, Any]:
+    raise InternalFailure("a child cannot start another child")  # the compiler refuses it before

@@ -1,0 +1,116 @@
+"""Reads files below a folder that stands for ``/``, and tells "not there" from "not allowed"."""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import os
+from typing import Any, Callable, Dict
+
+Fact = Dict[str, Any]
+MAXIMUM_TEXT = 2**20
+_REFUSED = (errno.EACCES, errno.EPERM)
+
+
+class Absent(Exception):
+    """What was asked for is not on this board; the message says what was looked for."""
+
+
+class Blocked(Exception):
+    """It may be there, but this user may not see it; the message says what refused."""
+
+
+class Root:
+    """A folder that stands for ``/``. Paths are relative to it, without a leading slash."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.is_live = os.path.realpath(folder) == "/"
+
+    def path(self, path: str) -> str:
+        """The path as the operating system needs it."""
+        return os.path.join(self.folder, path)
+
+    def read_bytes(self, path: str) -> bytes:
+        """The first MiB of a file; raises ``Absent`` or ``Blocked``."""
+        try:
+            # Non-blocking for /dev/kmsg, which otherwise waits for the next message at its end.
+            descriptor = os.open(self.path(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise _explained(error, path) from error
+        try:
+            return _read_all(descriptor)
+        except OSError as error:
+            raise _explained(error, path) from error
+        finally:
+            os.close(descriptor)
+
+    def read(self, path: str) -> str:
+        """A text file without white space around it; raises ``Absent`` or ``Blocked``."""
+        return self.read_bytes(path).decode("utf-8", "replace").strip("\0 \t\r\n")
+
+    def read_first(self, *paths: str) -> str:
+        """The first of several files that can be read; else ``Blocked`` if any refused, else ``Absent``."""
+        blocked: list[str] = []
+        for path in paths:
+            try:
+                return self.read(path)
+            except Absent:
+                continue
+            except Blocked as error:
+                blocked.append(str(error))
+        if blocked:
+            raise Blocked("; ".join(blocked))
+        raise Absent("there is none of " + ", ".join("/" + path for path in paths))
+
+    def names(self, folder: str, *patterns: str) -> list[str]:
+        """Names in a folder that match one of the patterns, sorted; raises ``Absent`` or ``Blocked``."""
+        try:
+            found = os.listdir(self.path(folder))
+        except OSError as error:
+            raise _explained(error, folder) from error
+        return sorted(name for name in found if any(fnmatch.fnmatchcase(name, entry) for entry in patterns))
+
+    def optional(self, path: str) -> str | None:
+        """A text file, or None where it cannot be read."""
+        try:
+            return self.read(path)
+        except (Absent, Blocked):
+            return None
+
+
+def _read_all(descriptor: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while size < MAXIMUM_TEXT:
+        try:
+            data = os.read(descriptor, 64 * 1024)
+        except BlockingIOError:  # the end of /dev/kmsg
+            break
+        except BrokenPipeError:  # /dev/kmsg: records were overwritten while we read; go on with the next
+            continue
+        if not data:
+            break
+        parts.append(data)
+        size += len(data)
+    return b"".join(parts)
+
+
+def _explained(error: OSError, path: str) -> Exception:
+    if error.errno in _REFUSED:
+        return Blocked(f"/{path}: {error.strerror}; run as root or give this user the right")
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return Absent(f"there is no /{path}")
+    return Blocked(f"/{path}: {error.strerror}")
+
+
+def fact(reader: Callable[..., Any], *arguments: Any) -> Fact:
+    """``{"value"}`` of a reader, or ``{"absent"}``/``{"blocked"}`` with the reason that it raised."""
+    try:
+        return {"value": reader(*arguments)}
+    except Absent as error:
+        return {"absent": str(error)}
+    except Blocked as error:
+        return {"blocked": str(error)}
+    except Exception as error:  # one odd file must not cost the other facts
+        return {"blocked": f"the probe failed: {type(error).__name__}: {error}"}

@@ -1,0 +1,173 @@
+"""Answers requests, one at a time, for ever: the contract of docs/command-lists.md.
+
+``serve(channel)`` needs a channel with ``receive()``, which raises ``EOFError`` at its end, and ``send()``.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from typing import Any, Callable, Dict
+
+from .binding import Binding
+from .children import child_request, run_child
+from .compiler import Services
+from .executor import execute
+from .failures import ProgramFailure, as_failure
+from .fields import REQUIRED, Blobs, Field, any_value, name, record, sha256
+from .library import open_library
+from .log_capture import LogCapture
+from .probe import probe
+from .state import State
+from .store import DEFAULT_FOLDER, ModelStore
+from .structures import layouts, native_pointer_bits
+
+AGENT_VERSION = "1.0"
+"""Version of the contract that this agent speaks."""
+
+Reply = Dict[str, Any]
+
+
+def _bytes(value: Any, blobs: Blobs) -> bytes:
+    if not isinstance(value, bytes):
+        raise ProgramFailure("expected bytes")
+    return value
+
+
+def _hashes(value: Any, blobs: Blobs) -> list[str]:
+    if not isinstance(value, list):
+        raise ProgramFailure("expected a list of hashes")
+    return [sha256(entry, blobs) for entry in value]
+
+
+class Agent:
+    """One session's agent: ``handle(request)`` gives the reply to one request, and never raises."""
+
+    def __init__(self, log: LogCapture, sources: Callable[[], dict[str, str]]) -> None:
+        self._log = log
+        self._sources = sources
+        self._library: Any = None
+        self._library_spec: dict[str, Any] = {}
+        self._root = "/"
+        self._store = ModelStore(DEFAULT_FOLDER)
+        self._state: State | None = None
+
+    def handle(self, request: Any) -> Reply:
+        """The reply to one request; an exception that nobody foresaw is told as kind ``internal``."""
+        try:
+            reply = self._dispatch(request)
+        except Exception as error:
+            reply = {"ok": False, "error": as_failure(error).as_reply()}
+        reply["log"] = self._log.take()
+        return reply
+
+    def _dispatch(self, request: Any) -> Reply:
+        kind = request.get("request") if isinstance(request, dict) else None
+        if not isinstance(kind, str) or kind not in _REQUESTS:
+            raise ProgramFailure(f"unknown request {kind!r}; there are {', '.join(_REQUESTS)}")
+        fields, method = _REQUESTS[kind]
+        given = {key: value for key, value in request.items() if key != "request"}
+        try:
+            arguments = record(given, fields, {})
+        except ProgramFailure as error:
+            raise ProgramFailure(f"{kind}: {error}") from None
+        reply: Reply = method(self, **arguments)
+        return reply
+
+    def _start(self, library: Any, root: str, model_cache: str) -> Reply:
+        if self._state is not None:
+            self._state.destroy_all()
+            self._state = None
+        self._library = opened = open_library(library)
+        self._library_spec = library
+        binding = Binding(opened.symbol, layouts(native_pointer_bits(), opened.context_bits))
+        self._root, self._store, self._state = root, ModelStore(model_cache), State(binding)
+        return {
+            "ok": True,
+            "agent": AGENT_VERSION,
+            "python": platform.python_version(),
+            "functions": binding.exported(),
+            "pid": os.getpid(),
+        }
+
+    def _probe(self) -> Reply:
+        return {"ok": True, "facts": probe(self._root, self._library_spec)}
+
+    def _has_models(self, hashes: list[str]) -> Reply:
+        return {"ok": True, "present": self._store.present(hashes)}
+
+    def _put_model(self, sha256: str, data: bytes) -> Reply:
+        self._store.put(sha256, data)
+        return {"ok": True}
+
+    def _execute(self, program: Any) -> Reply:
+        services = Services(self._store, self._run_child, self._log.pump, self._root)
+        return execute(program, self._started(), services)
+
+    def _run_child(self, commands: list[Any], blobs: Blobs, deadline_s: float) -> dict[str, Any]:
+        request = child_request(self._library_spec, self._store.folder, self._root, commands, blobs)
+        return run_child(request, self._sources(), deadline_s)
+
+    def _reset(self) -> Reply:
+        left, failed = self._started().destroy_all()
+        return {"ok": True, "left_behind": left, "not_destroyed": failed}
+
+    def _stop(self) -> Reply:
+        return {"ok": True}
+
+    def _started(self) -> State:
+        if self._state is None:
+            raise ProgramFailure("no library is open; send start first")
+        return self._state
+
+
+_REQUESTS: dict[str, Any] = {
+    "start": (
+        {
+            "library": Field(any_value, REQUIRED),
+            "root": Field(name, "/"),
+            "model_cache": Field(name, DEFAULT_FOLDER),
+        },
+        Agent._start,
+    ),
+    "probe": ({}, Agent._probe),
+    "has_models": ({"hashes": Field(_hashes)}, Agent._has_models),
+    "put_model": ({"sha256": Field(sha256), "data": Field(_bytes)}, Agent._put_model),
+    "execute": ({"program": Field(any_value)}, Agent._execute),
+    "reset": ({}, Agent._reset),
+    "stop": ({}, Agent._stop),
+}
+
+
+def own_sources() -> dict[str, str]:
+    """The sources of this very package, however it came here (installed, or shipped by the bootstrap)."""
+    found: dict[str, str] = sys.modules[__package__ or "rknpu_agent"].sources()
+    return found
+
+
+def _send(channel: Any, reply: Reply) -> None:
+    try:
+        channel.send(reply)
+    except OSError:  # the link is gone; the next receive tells
+        return
+    except Exception as error:  # the reply holds what the link cannot carry; it was not begun
+        channel.send({"ok": False, "error": as_failure(error).as_reply(), "log": ""})
+
+
+def serve(channel: Any) -> None:
+    """Answer requests until ``stop`` or the end of the channel. Takes over descriptors 1 and 2 meanwhile."""
+    log = LogCapture()
+    log.start()
+    agent = Agent(log, own_sources)
+    try:
+        while True:
+            try:
+                request = channel.receive()
+            except EOFError:
+                return
+            _send(channel, agent.handle(request))
+            if isinstance(request, dict) and request.get("request") == "stop":
+                return
+    finally:
+        log.stop()

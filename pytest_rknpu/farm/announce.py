@@ -1,0 +1,20 @@
+"""A line for the people at the terminal, from wherever in the run it comes."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+
+import pytest
+
+
+def announce(config: pytest.Config, text: str) -> None:
+    """Show one line now, whatever is being captured. An xdist worker has its controller's stderr for that."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+    terminal = config.pluginmanager.getplugin("terminalreporter")
+    with capture.global_and_fixture_disabled() if capture is not None else nullcontext():
+        if terminal is None:
+            print(f"rknpu: {text}", file=sys.stderr, flush=True)
+            return
+        terminal.ensure_newline()
+        terminal.write_line(f"rknpu: {text}", flush=True)

@@ -1,0 +1,147 @@
+"""Collection: tests that use a board become one item per selected board; markers are checked.
+
+Nothing here needs a board or the toolkit. A test is *ours* if it uses the fixture `board` of this package (as
+`npu` does), or if it names a requirement in a run that has boards; other tests are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_rknpu.errors import ConfigurationError
+from pytest_rknpu.farm.manifest import Manifest, Planned
+from pytest_rknpu.farm.run import Run, derive_seed
+from pytest_rknpu.verdict import ItemRecord, Phase, require_known, require_known_needs
+
+if TYPE_CHECKING:
+    from pytest_rknpu.inventory.schema import Board
+    from pytest_rknpu.session import Npu
+
+_FIXTURES_MODULE = "pytest_rknpu.fixtures"
+_WITH_RUNTIME = frozenset({"emulator", "librknnrt"})
+
+# The parameter of a test that was to run on boards, and cannot; its id in the node id.
+_NO_BOARD = "no-board"
+
+
+@dataclass
+class Ours:
+    """What this package knows of one collected test. ``board`` is None where it is about none."""
+
+    board: Board | None
+    needs: tuple[str, ...]
+    record: ItemRecord
+    npu: Npu | None = None
+    phases: list[Phase] = field(default_factory=list)
+
+
+OURS = pytest.StashKey[Ours]()
+"""Where `pytest.Item.stash` holds it; other tests have no such entry."""
+
+
+class Problems:
+    """Why the boards of a run cannot be used: kept during collection, where an error would hit one file."""
+
+    def __init__(self) -> None:
+        self.first: str | None = None
+
+    def boards(self, run: Run) -> tuple[Board, ...] | None:
+        """The boards of the run, or None if they cannot be used."""
+        if self.first is None:
+            try:
+                return run.boards
+            except ConfigurationError as error:
+                self.first = str(error)
+        return None
+
+
+PROBLEMS = pytest.StashKey[Problems]()
+"""Where `pytest.Config.stash` holds them."""
+
+
+def parametrise(metafunc: pytest.Metafunc, run: Run, problems: Problems) -> None:
+    """One item per selected board, in the order of boards.toml; the board leads the node id's bracket.
+
+    Tests that use `npu` get the boards with a C runtime only.
+    """
+    if "board" not in metafunc.fixturenames or not _is_ours(metafunc):
+        return
+    boards = problems.boards(run)
+    if boards is None:
+        metafunc.parametrize("board", [pytest.param(None, id=_NO_BOARD)], indirect=True, scope="session")
+        return
+    names = [board.name for board in boards]
+    if "npu" in metafunc.fixturenames:
+        names = [board.name for board in boards if board.runtime in _WITH_RUNTIME]
+    metafunc.parametrize("board", names or [_nothing_to_run_on(boards)], indirect=True, scope="session")
+
+
+def _is_ours(metafunc: pytest.Metafunc) -> bool:
+    """Whether `board` is this package's fixture here: a project may well have its own, or a parameter."""
+    for marker in metafunc.definition.iter_markers("parametrize"):
+        names = marker.args[0] if marker.args else marker.kwargs.get("argnames", ())
+        if "board" in ([name.strip() for name in names.split(",")] if isinstance(names, str) else names):
+            return False
+    # There is no public way to ask which fixture a name stands for.
+    definitions: Any = metafunc._arg2fixturedefs.get("board")
+    return bool(definitions) and definitions[-1].func.__module__ == _FIXTURES_MODULE
+
+
+def _nothing_to_run_on(boards: Iterable[Board]) -> Any:
+    listed = ", ".join(f"{board.name} ({board.runtime})" for board in boards)
+    reason = f"no selected board has a C runtime: {listed}"
+    return pytest.param(None, id=_NO_BOARD, marks=pytest.mark.skip(reason=reason))
+
+
+def adopt(items: Iterable[pytest.Item], run: Run) -> None:
+    """Find the tests that are ours and check their markers. Raises ConfigurationError for an unknown word."""
+    for item in items:
+        on_board = _board_parameter(item)
+        if on_board is not None or (run.configured and item.get_closest_marker("requirement")):
+            item.stash[OURS] = _ours(item, run, on_board or None)
+
+
+def _board_parameter(item: pytest.Item) -> str | None:
+    """The name of the item's board, "" for the placeholder of none, None where the item uses no board."""
+    callspec = getattr(item, "callspec", None)
+    if callspec is None or "board" not in callspec.params:
+        return None
+    definitions: Any = getattr(item, "_fixtureinfo").name2fixturedefs.get("board")  # noqa: B009  # private
+    if not definitions or definitions[-1].func.__module__ != _FIXTURES_MODULE:
+        return None
+    return callspec.params["board"] or ""
+
+
+def _ours(item: pytest.Item, run: Run, board: str | None) -> Ours:
+    record = ItemRecord(
+        nodeid=item.nodeid,
+        requirements=require_known(_arguments(item, "requirement"), item.nodeid),
+        seed=derive_seed(run.origin.seed, item.nodeid),
+        expects_runtime_errors=item.get_closest_marker("expects_runtime_errors") is not None,
+    )
+    needs = require_known_needs(_arguments(item, "needs"), item.nodeid)
+    return Ours(run.board(board) if board else None, needs, record)
+
+
+def _arguments(item: pytest.Item, marker: str) -> list[object]:
+    """The arguments of all marks of that name, the function's own last, each once."""
+    return list(dict.fromkeys(argument for mark in _outermost_first(item, marker) for argument in mark.args))
+
+
+def _outermost_first(item: pytest.Item, marker: str) -> Iterator[pytest.Mark]:
+    return reversed(list(item.iter_markers(marker)))
+
+
+def manifest_of(items: Iterable[pytest.Item], problem: str | None) -> Manifest:
+    """What a worker tells its controller."""
+    tests = {}
+    for item in items:
+        ours = item.stash.get(OURS, None)
+        if ours is not None:
+            board = ours.board.name if ours.board else None
+            tests[item.nodeid] = Planned(board, ours.record.requirements, ours.record.seed)
+    return Manifest(tests, problem)

@@ -1,0 +1,74 @@
+"""The command-line options, ini values and markers of this package."""
+
+from __future__ import annotations
+
+import pytest
+
+_MARKERS = (
+    "requirement(*ids): the requirements of the catalogue that the test shows, such as SYNC-01",
+    "needs(*capabilities): what a board must have for the test to run on it; else it is skipped with proof",
+    "expects_runtime_errors: error lines in the runtime's log do not fail this test (VER-05)",
+)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Everything that pytest has to know before it reads the command line."""
+    group = parser.getgroup("rknpu", "Rockchip NPU boards")
+    add = group.addoption
+    add("--boards", dest="rknpu_boards", metavar="FILE", help="boards.toml: the boards there are.")
+    add(
+        "--board",
+        dest="rknpu_board_globs",
+        metavar="GLOB",
+        action="append",
+        help="Run on the boards whose name matches (repeatable).",
+    )
+    add(
+        "--soc",
+        dest="rknpu_socs",
+        metavar="SOC",
+        action="append",
+        help="Run on the boards with this SoC (repeatable).",
+    )
+    add(
+        "--rknpu-report",
+        dest="rknpu_report",
+        metavar="DIR",
+        help="Write results.jsonl and one JUnit file per board there.",
+    )
+    add(
+        "--rknpu-seed",
+        dest="rknpu_seed",
+        metavar="N",
+        type=int,
+        help="Seed of all random choices; a random one is drawn and shown by default.",
+    )
+    add(
+        "--rknpu-effort",
+        dest="rknpu_effort",
+        choices=("quick", "normal", "thorough"),
+        default="normal",
+        help="Scale iteration counts by 1/10, 1 or 10.",
+    )
+    add(
+        "--rknpu-fault",
+        dest="rknpu_faults",
+        metavar="NAME",
+        action="append",
+        help="Seed a fault into emulated boards, to see which requirement catches it (repeatable).",
+    )
+    add(
+        "--rknpu-wait",
+        dest="rknpu_wait",
+        metavar="SECONDS",
+        type=float,
+        default=600.0,
+        help="How long to wait for a board that somebody else holds (default 600).",
+    )
+    parser.addini("rknpu_boards", "boards.toml, relative to the ini file, where --boards is not given.")
+
+
+def add_markers(config: pytest.Config) -> None:
+    """Register the markers, for ``--markers`` and ``--strict-markers``."""
+    for marker in _MARKERS:
+        config.addinivalue_line("markers", marker)

@@ -1,0 +1,65 @@
+"""The judgement of ACC-01 and ACC-02: each sample of each output against its reference, within declared
+limits.
+
+Judges return what is wrong, in words, so that one test can measure everything before it fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from pytest_rknpu.errors import ConformanceFailure, HarnessError
+from pytest_rknpu.measure.accuracy import compare_samples, worst
+from pytest_rknpu.measure.classification import count_top1
+from pytest_rknpu.measure.tolerance import Tolerance, violations
+
+#: Called with name, value and unit of each figure, before anything is judged by it.
+Report = Callable[[str, float, str], object]
+
+
+def judge_outputs(
+    reference: Sequence[NDArray[Any]],
+    actual: Sequence[NDArray[Any]],
+    tolerances: Sequence[Tolerance],
+    report: Report,
+) -> list[str]:
+    """Compares outputs (N, ...), one array and one tolerance each; the worst sample decides. Returns broken
+    limits.
+
+    ConformanceFailure: outputs differ in number or shape, or are not finite. HarnessError: nothing was
+    compared. Inconclusive: degenerate data.
+    """
+    if not reference or len(tolerances) != len(reference):
+        raise HarnessError(f"nothing was compared: {len(reference)} references, {len(tolerances)} tolerances")
+    if len(actual) != len(reference):
+        raise ConformanceFailure(f"the board gave {len(actual)} outputs, the reference has {len(reference)}")
+    broken: list[str] = []
+    for number, (expected, found, tolerance) in enumerate(zip(reference, actual, tolerances, strict=True)):
+        accuracy = worst(compare_samples(expected, found))
+        for name, value, unit in accuracy.measurements():
+            report(f"output {number} {name}", value, unit)
+        broken += [f"output {number}: {problem}" for problem in violations(accuracy, tolerance)]
+    return broken
+
+
+def judge_top1(
+    reference: NDArray[Any], actual: NDArray[Any], labels: NDArray[Any], drop_at_most: float, report: Report
+) -> list[str]:
+    """Compares top-1 of scores (N, classes) on labels (N,) with that of the reference's scores.
+
+    ``drop_at_most`` is a share of the samples. Raises as ``count_top1``.
+    """
+    expected, found = count_top1(reference, labels), count_top1(actual, labels)
+    report("top-1", found.share, "")
+    report("top-1 of the reference", expected.share, "")
+    report("top-1 flips", float((reference.argmax(axis=1) != actual.argmax(axis=1)).sum()), "samples")
+    report("labelled", float(found.count), "samples")
+    if expected.correct - found.correct <= drop_at_most * found.count:
+        return []
+    return [
+        f"top-1 is {found.correct} of {found.count} ({found.tied} tied), the reference's {expected.correct}; "
+        f"declared: at most {drop_at_most:.2%} fewer"
+    ]

@@ -1,0 +1,49 @@
+"""Host references: a model run whole by ONNX Runtime, in float or in its quantised form.
+
+Graph optimisation is off: fused int8 kernels differ between processors by a step, the operators as the file
+has them do not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from numpy.typing import NDArray
+from onnx import numpy_helper
+
+from pytest_rknpu.errors import ModelError
+
+
+def run_onnx(model: bytes, inputs: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+    """The outputs, each (N, ...), for inputs (N, C, H, W) of a model with one input, run one by one.
+
+    ModelError: ONNX Runtime refuses the model.
+    """
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    try:
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    # ONNX Runtime's exceptions have no common base of their own.
+    except Exception as error:
+        raise ModelError(f"ONNX Runtime refuses the model: {error}") from error
+    source = session.get_inputs()[0].name
+    results: list[list[Any]] = [session.run(None, {source: sample[None]}) for sample in inputs]
+    return [np.concatenate([result[i] for result in results]) for i in range(len(session.get_outputs()))]
+
+
+def output_steps(qdq_onnx: bytes) -> list[float]:
+    """For each output of a QDQ model its quantisation step, in the unit of the output."""
+    graph = onnx.load_model_from_string(qdq_onnx).graph
+    constants = {constant.name: constant for constant in graph.initializer}
+    producers = {name: node for node in graph.node for name in node.output}
+    steps = []
+    for output in graph.output:
+        producer = producers[output.name]
+        if producer.op_type != "DequantizeLinear":
+            raise ModelError(f"output {output.name!r} is not quantised: {producer.op_type} makes it")
+        steps.append(float(numpy_helper.to_array(constants[producer.input[1]])))
+    return steps

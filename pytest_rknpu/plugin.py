@@ -1,0 +1,188 @@
+"""The pytest plugin: hooks only; what they do is done elsewhere, and imported when there are boards.
+
+Importing this module must stay cheap, since pytest does so in every project of an environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_rknpu import fixtures
+from pytest_rknpu.errors import ConfigurationError
+from pytest_rknpu.farm.announce import announce
+from pytest_rknpu.farm.collecting import OURS, PROBLEMS, Problems, adopt, manifest_of, parametrise
+from pytest_rknpu.farm.finishing import before_test, finishing
+from pytest_rknpu.farm.manifest import read_manifest, remove_manifests, write_manifest
+from pytest_rknpu.farm.options import add_markers, add_options
+from pytest_rknpu.farm.run import RUN, Origin, run_of
+from pytest_rknpu.farm.slots import SLOTS, Slots
+from pytest_rknpu.report.collector import Collector
+
+_COLLECTOR = pytest.StashKey[Collector]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options and ini values."""
+    add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Find out what the run is about. Boards are read here only if an option chooses among them."""
+    add_markers(config)
+    told = getattr(config, "workerinput", {}).get("rknpu")
+    try:
+        run = run_of(config, Origin(**told) if told else None)
+        if run.asked:
+            _ = run.boards
+    except ConfigurationError as error:
+        raise pytest.UsageError(str(error)) from None
+    config.stash[RUN] = run
+    config.stash[PROBLEMS] = Problems()
+    config.stash[SLOTS] = Slots(run, lambda text: announce(config, text))
+    config.pluginmanager.register(fixtures, "rknpu-fixtures")
+    if told is None:
+        config.stash[_COLLECTOR] = Collector(run, config)
+        config.pluginmanager.register(config.stash[_COLLECTOR], "rknpu-collector")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Clear away what workers left for the controller."""
+    if _COLLECTOR in config.stash:
+        remove_manifests(Path(config.stash[RUN].origin.manifest))
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Open the report before xdist starts its workers."""
+    collector = session.config.stash.get(_COLLECTOR, None)
+    if collector is not None:
+        try:
+            collector.begin()
+        except ConfigurationError as error:
+            raise pytest.UsageError(str(error)) from None
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """The boards, where an option chose them; otherwise they are shown once a test asks for one."""
+    return _header(config) if config.stash[RUN].asked else []
+
+
+def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
+    """The boards, where they were not shown before."""
+    ours = [item.stash[OURS] for item in items if OURS in item.stash]
+    return _header(config) if any(own.board for own in ours) else []
+
+
+@pytest.hookimpl(tryfirst=True)  # before the marks of the test: the board leads its node id
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One item per board."""
+    stash = metafunc.config.stash
+    parametrise(metafunc, stash[RUN], stash[PROBLEMS])
+
+
+@pytest.hookimpl(trylast=True)  # after -k and -m: what was deselected need not be right
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Check markers; refuse a run whose boards cannot be used, unless the controller has to do so."""
+    run, problems = config.stash[RUN], config.stash[PROBLEMS]
+    problem = None
+    try:
+        adopt(items, run)
+    except ConfigurationError as error:
+        problem = str(error)
+    if any(OURS in item.stash for item in items):
+        problem = problem or problems.first
+    if _COLLECTOR in config.stash:
+        if problem is not None:
+            raise pytest.UsageError(problem)
+        return
+    manifest = manifest_of(items, problem)
+    if manifest.tests or problem:
+        worker = str(config.workerinput["workerid"])  # type: ignore[attr-defined]  # xdist put it there
+        write_manifest(Path(run.origin.manifest), worker, manifest)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what the SoC cannot do; see that the board is alive."""
+    ours = item.stash.get(OURS, None)
+    if ours is not None:
+        before_test(ours, item.config.stash[SLOTS])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Clean up on the board and judge the runtime's log, still within the call."""
+    ours = item.stash.get(OURS, None)
+    if ours is None:
+        return (yield)
+    with finishing(item, ours):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # outermost: it has the last word
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn what happened into an outcome."""
+    report = yield
+    ours = item.stash.get(OURS, None)
+    if ours is not None:
+        from pytest_rknpu.report.phases import judge
+
+        judge(item, ours, call, report, item.config.stash[SLOTS])
+    return report
+
+
+def pytest_report_teststatus(
+    report: pytest.CollectReport | pytest.TestReport,
+) -> tuple[str, str, tuple[str, Mapping[str, bool]]] | None:
+    """Words for the outcomes that pytest does not know."""
+    carried = getattr(report, "rknpu", None)
+    if carried is None:
+        return None
+    from pytest_rknpu.report.terminal import status_of
+
+    return status_of(carried["outcome"])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """xdist, controller: tell a worker which run it belongs to."""
+    node.workerinput["rknpu"] = asdict(node.config.stash[RUN].origin)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """xdist, controller: deal tests out by board, unless another way than the usual one was asked for."""
+    if config.getoption("dist") != "load" or not config.stash[RUN].configured:
+        return None
+    from pytest_rknpu.farm.schedule import BoardScheduling
+
+    return BoardScheduling(config, log, config.stash[_COLLECTOR].board_of)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any) -> None:
+    """xdist, controller: read what the worker collected, and refuse the run if its boards cannot be used."""
+    config, collector = node.config, node.config.stash[_COLLECTOR]
+    manifest = read_manifest(Path(config.stash[RUN].origin.manifest), node.workerinput["workerid"])
+    if manifest.problem is not None:
+        raise pytest.UsageError(manifest.problem)
+    collector.manifest = manifest
+    if any(planned.board for planned in manifest.tests.values()):
+        for line in _header(config):
+            announce(config, line.removeprefix("rknpu: "))
+
+
+def _header(config: pytest.Config) -> list[str]:
+    """The header, once, unless -q silences it."""
+    collector = config.stash.get(_COLLECTOR, None)
+    if collector is None or collector.header_shown or config.get_verbosity() < 0:
+        return []
+    from pytest_rknpu.report.terminal import header_lines
+
+    collector.header_shown = True
+    return header_lines(config.stash[RUN])

@@ -1,0 +1,188 @@
+"""The controller's side of a run: gathers what all workers report, writes it down, sums it up."""
+
+from __future__ import annotations
+
+import platform
+import socket
+import subprocess
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from pytest_rknpu import __version__
+from pytest_rknpu.farm.manifest import NOTHING, Manifest, Planned
+from pytest_rknpu.farm.run import Run, derive_seed
+from pytest_rknpu.report.results import (
+    FILE_NAME,
+    SCHEMA,
+    PlannedBoard,
+    Result,
+    ResultsWriter,
+    RunRecord,
+    result_from,
+)
+from pytest_rknpu.verdict import Outcome
+
+_PHASES = frozenset({"setup", "call", "teardown"})
+
+
+class Collector:
+    """Registered as a plugin in the one process that reports. Without a report folder it only remembers."""
+
+    def __init__(self, run: Run, config: pytest.Config) -> None:
+        self.results: list[Result] = []
+        self.manifest: Manifest = NOTHING
+        self.header_shown = False
+        self._run = run
+        self._config = config
+        self._record: RunRecord | None = None
+        self._writer: ResultsWriter | None = None
+        self._left: list[str] = []
+        self._incomplete = False
+
+    def begin(self) -> None:
+        """Open the report, before any board is touched. Raises UsageError where it cannot be written."""
+        folder = self._run.report
+        if folder is None or self._config.option.collectonly:
+            return
+        self._record = _record_of(self._run)
+        try:
+            (folder / "junit").mkdir(parents=True, exist_ok=True)
+            for stale in (folder / "junit").glob("*.xml"):  # of boards that this run may not have
+                stale.unlink()
+            self._writer = ResultsWriter(folder / FILE_NAME, self._record)
+        except OSError as error:
+            raise pytest.UsageError(
+                f"--rknpu-report {folder}: {error.strerror or error}; give a folder that can be written to"
+            ) from None
+
+    def board_of(self, nodeid: str) -> str | None:
+        """The board that a collected test is about, as far as workers or its name tell."""
+        planned = self.manifest.tests.get(nodeid)
+        if planned is not None:
+            return planned.board
+        if not self._run.asked:
+            return None
+        from pytest_rknpu.farm.schedule import board_in
+
+        return board_in(nodeid, [board.name for board in self._run.boards])
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A phase of a test ended, here or in a worker; or a worker died in one."""
+        carried = getattr(report, "rknpu", None)
+        if carried is not None and carried["result"] is not None:
+            self._add(result_from(carried["result"]))
+        elif report.when not in _PHASES:
+            self._add_crashed(report)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the projections, and see to it that a run which showed nothing is not green."""
+        if self._writer is not None:
+            self._writer.close()
+        if self._run.report is not None and self._record is not None:
+            self._guarded("junit", self._write_junit)
+        judged = [result for result in self.results if result.requirement]
+        if judged and all(result.outcome is Outcome.SKIP for result in judged):
+            self._left.append(
+                f"not a pass: all {len(judged)} tests of requirements were skipped; this run showed nothing"
+            )
+            _redden(session)
+        if self._incomplete:
+            _redden(session)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """The last word, where there is anything to say."""
+        if not self.results:
+            return
+        from pytest_rknpu.report.terminal import write_summary
+
+        if self._writer is not None:
+            self._left.append(f"report: {self._writer.path.parent}")
+        write_summary(terminalreporter, self._run, self.results, ["", *self._left])
+
+    def _add(self, result: Result) -> None:
+        self.results.append(result)
+        writer = self._writer
+        if writer is not None:
+            self._guarded(FILE_NAME, lambda: writer.write(result))
+
+    def _guarded(self, what: str, write: Callable[[], None]) -> None:
+        """A disk that fills up in the middle of a run must not end it; nor may the run look complete."""
+        try:
+            write()
+        except OSError as error:
+            if not self._incomplete:
+                self._incomplete = True
+                self._left.append(f"INCOMPLETE REPORT: {what}: {error.strerror or error}")
+
+    def _write_junit(self) -> None:
+        from pytest_rknpu.report.junit import FOLDER_NAME, write_junit
+
+        assert self._run.report is not None
+        assert self._record is not None
+        write_junit(self._run.report / FOLDER_NAME, self._record, self.results)
+
+    def _add_crashed(self, report: pytest.TestReport) -> None:
+        """The worker, a process of the host, died: nothing is known, and the board is not to blame."""
+        board_name = self.board_of(report.nodeid)
+        planned = self.manifest.tests.get(report.nodeid)
+        if planned is None and board_name is None:
+            return
+        seed = derive_seed(self._run.origin.seed, report.nodeid)
+        planned = planned or Planned(board_name, (), seed)
+        board = self._run.board(board_name) if board_name else None
+        self._add(
+            Result(
+                requirement=planned.requirement,
+                nodeid=report.nodeid,
+                board=board.name if board else None,
+                soc=board.soc if board else None,
+                evidence=board.evidence if board else None,
+                outcome=Outcome.HARNESS,
+                versions={},
+                seed=planned.seed,
+                measurements=(),
+                notes=(),
+                message=str(report.longrepr),
+                duration_s=0.0,
+            )
+        )
+
+
+def _redden(session: pytest.Session) -> None:
+    if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _record_of(run: Run) -> RunRecord:
+    boards = run.boards if run.boards_file is not None else ()
+    return RunRecord(
+        schema=SCHEMA,
+        run_id=run.origin.run_id,
+        plugin=__version__,
+        git=_git_state(),
+        command=run.origin.command,
+        seed=run.origin.seed,
+        effort=str(run.effort),
+        started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        host=socket.gethostname(),
+        python=platform.python_version(),
+        pytest=pytest.__version__,
+        boards=tuple(PlannedBoard(board.name, board.soc, board.evidence) for board in boards),
+    )
+
+
+def _git_state() -> str | None:
+    """The commit of this package's checkout, with ``-dirty`` where it was changed; None where it is none."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        described = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return described.stdout.strip() or None

@@ -1,0 +1,114 @@
+"""Between pytest and a verdict: what each phase of a test comes to, and what its report carries to others.
+
+A report gets the attribute ``rknpu``, plain data that xdist sends along: the phase's outcome and, in the last
+phase, the whole result. It also gets user properties, from which pytest's own JUnit writer profits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+from pytest_rknpu.errors import RknpuError
+from pytest_rknpu.farm.collecting import Ours
+from pytest_rknpu.farm.slots import Slots
+from pytest_rknpu.report.properties import properties_of
+from pytest_rknpu.report.results import Result
+from pytest_rknpu.verdict import Outcome, Phase, Verdict, conclude, message_of, outcome_of
+
+if TYPE_CHECKING:
+    from _pytest._code.code import Traceback  # pytest names the type in public signatures, yet not in public
+
+# pytest's own outcome for each of ours; what is not here failed.
+_PYTEST_OUTCOMES: Mapping[Outcome, Literal["passed", "skipped"]] = {
+    Outcome.PASS: "passed",
+    Outcome.SKIP: "skipped",
+    Outcome.WAIVED: "skipped",
+}
+
+
+def judge(
+    item: pytest.Item, ours: Ours, call: pytest.CallInfo[None], report: pytest.TestReport, slots: Slots
+) -> None:
+    """Add a phase and make the report say what it came to."""
+    phase = _phase(call, report)
+    ours.phases.append(phase)
+    _blame(ours, phase, slots)
+    result = _result(item, ours, conclude(ours.record, ours.phases), slots)
+    _make_report_say(item, report, phase, call.excinfo)
+    last = result.plain() if report.when == "teardown" else None
+    report.rknpu = {"outcome": str(phase.outcome), "result": last}  # type: ignore[attr-defined]
+    report.user_properties = [*item.user_properties, *properties_of(result)]
+
+
+def _phase(call: pytest.CallInfo[None], report: pytest.TestReport) -> Phase:
+    error = call.excinfo.value if call.excinfo else None
+    if error is None and report.failed:  # another plugin's doing, such as xfail(strict) that passed
+        message = report.longreprtext or "another plugin failed it"
+        return Phase(str(report.when), Outcome.FAIL, message, call.duration)
+    return Phase(str(report.when), outcome_of(error), message_of(error), call.duration)
+
+
+def _blame(ours: Ours, phase: Phase, slots: Slots) -> None:
+    if ours.board is not None and phase.outcome is Outcome.INFRA:
+        slots.of(ours.board.name).blame(phase.message)
+
+
+def _result(item: pytest.Item, ours: Ours, verdict: Verdict, slots: Slots) -> Result:
+    record, board = ours.record, ours.board
+    if board is not None:
+        record.versions.update(slots.of(board.name).versions)
+    return Result(
+        requirement=verdict.requirements,
+        nodeid=item.nodeid,
+        board=board.name if board else None,
+        soc=board.soc if board else None,
+        evidence=board.evidence if board else None,
+        outcome=verdict.outcome,
+        versions=dict(record.versions),
+        seed=record.seed,
+        measurements=tuple(record.measurements),
+        notes=tuple(record.notes),
+        message=verdict.message,
+        duration_s=round(verdict.duration_s, 6),
+    )
+
+
+def _make_report_say(
+    item: pytest.Item,
+    report: pytest.TestReport,
+    phase: Phase,
+    excinfo: pytest.ExceptionInfo[BaseException] | None,
+) -> None:
+    """pytest's own outcome follows ours: an xfail mark, for one, does not turn a failure into a skip."""
+    if hasattr(report, "wasxfail"):
+        del report.wasxfail
+    report.outcome = _PYTEST_OUTCOMES.get(phase.outcome, "failed")
+    if report.failed and isinstance(report.longrepr, tuple):  # it was a skip, and had nothing to show
+        report.longrepr = phase.message
+    if report.failed and excinfo is not None and _wants_short(excinfo.value, item.config):
+        report.longrepr = _shortened(excinfo, item.path)
+
+
+def _wants_short(error: BaseException, config: pytest.Config) -> bool:
+    """Our own errors say what is wrong; their way through this package is of no use but to its developers."""
+    style, verbosity = config.getoption("tbstyle"), config.getoption("verbose")
+    return isinstance(error, RknpuError) and style in ("auto", "short") and verbosity < 2
+
+
+def _shortened(excinfo: pytest.ExceptionInfo[BaseException], path: Path) -> Any:
+    """The innermost line of the test's own file, if it has any part in this, and the message."""
+
+    def own_line(excinfo: pytest.ExceptionInfo[BaseException]) -> Traceback:
+        return _in_file(excinfo, path)[-1:]
+
+    if _in_file(excinfo, path):
+        return excinfo.getrepr(style="short", tbfilter=own_line, chain=False)
+    return excinfo.getrepr(style="value", chain=False)
+
+
+def _in_file(excinfo: pytest.ExceptionInfo[BaseException], path: Path) -> Traceback:
+    return excinfo.traceback.filter(lambda entry: str(entry.frame.code.path) == str(path))

@@ -1,0 +1,159 @@
+"""results.jsonl: one line for the run, then one per test, each flushed: a killed run keeps what it had.
+
+The format is described in ``docs/results.md`` and by ``results.schema.json`` beside this module.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from pytest_rknpu.errors import ConfigurationError
+from pytest_rknpu.verdict import Measurement, Outcome
+
+SCHEMA = "pytest-rknpu/results-1"
+FILE_NAME = "results.jsonl"
+
+
+@dataclass(frozen=True)
+class PlannedBoard:
+    """A board that was selected for the run, whether or not a test ran on it."""
+
+    name: str
+    soc: str
+    evidence: str
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """The first line. ``git`` is the state of the plugin's own checkout, None where it is installed.
+
+    ``started`` is ISO 8601 in UTC; ``command`` is quoted for a shell.
+    """
+
+    schema: str
+    run_id: str
+    plugin: str
+    git: str | None
+    command: str
+    seed: int
+    effort: str
+    started: str
+    host: str
+    python: str
+    pytest: str
+    boards: tuple[PlannedBoard, ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One test. ``board``, ``soc`` and ``evidence`` are None where it is about no board."""
+
+    requirement: tuple[str, ...]
+    nodeid: str
+    board: str | None
+    soc: str | None
+    evidence: str | None
+    outcome: Outcome
+    versions: Mapping[str, str]
+    seed: int
+    measurements: tuple[Measurement, ...]
+    notes: tuple[str, ...]
+    message: str
+    duration_s: float
+
+    def plain(self) -> dict[str, Any]:
+        """The result as JSON's own types, in the order of the documentation."""
+        table = asdict(self)
+        table["outcome"] = str(self.outcome)
+        for name in ("requirement", "measurements", "notes"):
+            table[name] = list(table[name])
+        return table
+
+
+@dataclass(frozen=True)
+class Results:
+    """A whole file. ``torn`` says that its last line was cut off, as a killed run may leave it."""
+
+    run: RunRecord
+    tests: tuple[Result, ...]
+    torn: bool
+
+
+class ResultsWriter:
+    """Appends to a new results.jsonl; an older one is replaced. Raises OSError as files do."""
+
+    def __init__(self, path: Path, run: RunRecord) -> None:
+        self.path = path
+        self._file: TextIO = path.open("w", encoding="utf-8", newline="\n")
+        self._write(asdict(run))
+
+    def write(self, result: Result) -> None:
+        """Write one line and flush it."""
+        self._write(result.plain())
+
+    def close(self) -> None:
+        """Close the file; safe to call twice."""
+        self._file.close()
+
+    def _write(self, table: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(table, allow_nan=False) + "\n")
+        self._file.flush()
+
+
+def result_from(table: Mapping[str, Any]) -> Result:
+    """A result out of JSON. Raises KeyError, TypeError or ValueError for what is none."""
+    measurements = tuple(Measurement(m["name"], m["value"], m["unit"]) for m in table["measurements"])
+    return Result(
+        requirement=tuple(table["requirement"]),
+        nodeid=table["nodeid"],
+        board=table["board"],
+        soc=table["soc"],
+        evidence=table["evidence"],
+        outcome=Outcome(table["outcome"]),
+        versions=dict(table["versions"]),
+        seed=int(table["seed"]),
+        measurements=measurements,
+        notes=tuple(table["notes"]),
+        message=table["message"],
+        duration_s=float(table["duration_s"]),
+    )
+
+
+def read_results(path: Path) -> Results:
+    """Read a results.jsonl, whole or torn in its last line.
+
+    Raises ConfigurationError that names file and line where it is not one.
+    """
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror or error}") from None
+    lines = text.split("\n")
+    unfinished = lines.pop()  # what follows the last newline: nothing, in a whole file
+    if not lines:
+        raise ConfigurationError(f"{path}: has no complete line; the run ended before it began")
+    run = _read_line(path, 1, lines[0], _run_from)
+    tests = tuple(
+        _read_line(path, number, line, result_from) for number, line in enumerate(lines[1:], start=2)
+    )
+    return Results(run, tests, torn=bool(unfinished))
+
+
+def _run_from(table: Mapping[str, Any]) -> RunRecord:
+    if table["schema"] != SCHEMA:
+        raise ValueError(f"schema {table['schema']!r}; this version reads {SCHEMA!r}")
+    boards = tuple(PlannedBoard(**board) for board in table["boards"])
+    return RunRecord(**{**table, "boards": boards})
+
+
+def _read_line(path: Path, number: int, line: str, parse: Any) -> Any:
+    try:
+        return parse(json.loads(line))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"{path}, line {number}: not a record of a run: {type(error).__name__}: {error}"
+        ) from None

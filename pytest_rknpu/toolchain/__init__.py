@@ -1,0 +1,20 @@
+"""RKNN-Toolkit2 as a tool: compile and simulate in a child process, never imported here."""
+
+from __future__ import annotations
+
+from pytest_rknpu.toolchain.compile import Compiled, compile_model, simulate
+from pytest_rknpu.toolchain.options import CompileOptions
+from pytest_rknpu.toolchain.rknn_file import RknnHeader, read_header
+from pytest_rknpu.toolchain.status import INSTALL_COMMAND, ToolkitStatus, toolkit_status
+
+__all__ = [
+    "INSTALL_COMMAND",
+    "CompileOptions",
+    "Compiled",
+    "RknnHeader",
+    "ToolkitStatus",
+    "compile_model",
+    "read_header",
+    "simulate",
+    "toolkit_status",
+]

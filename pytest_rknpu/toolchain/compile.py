@@ -1,0 +1,130 @@
+"""From an ONNX model to an .rknn file, or to the outputs of the toolkit's simulator."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pytest_rknpu.errors import HarnessError, ModelError, ToolkitError
+from pytest_rknpu.toolchain.cache import failed_log, fetch
+from pytest_rknpu.toolchain.onnx_file import read_onnx
+from pytest_rknpu.toolchain.options import CompileOptions, content_key
+from pytest_rknpu.toolchain.process import LOG, run_child
+from pytest_rknpu.toolchain.rknn_file import read_header
+from pytest_rknpu.toolchain.status import require_toolkit
+
+DEADLINE_S = 600.0
+_RKNN, _FUSED = "model.rknn", "fused.onnx"
+#: A verbose build writes the graph it compiles under this name into its working directory.
+_FUSED_BY_TOOLKIT = "check3_fuse_ops.onnx"
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled model. ``log`` is the toolkit's verbose build log, ``fused_graph`` the ONNX graph it refers
+    to (None where the toolkit wrote none), ``cached`` whether this call found it built already."""
+
+    path: Path
+    sha256: str
+    log: Path
+    fused_graph: Path | None
+    toolkit_version: str
+    cached: bool
+
+
+def compile_model(onnx: bytes | Path, options: CompileOptions, *, deadline_s: float = DEADLINE_S) -> Compiled:
+    """Compiles for ``options.target_platform``; the same inputs are compiled once.
+
+    ModelError: the ONNX model is missing, truncated or not valid. ToolkitError: the toolkit is missing,
+    refused the model, died, or did not end by the deadline. ConfigurationError: the cache cannot be written.
+    """
+    content, version = read_onnx(onnx), require_toolkit()
+    key = content_key(content, options, version)
+    end = time.monotonic() + deadline_s
+
+    def make(folder: Path) -> Mapping[str, Path]:
+        request = {**_request(folder, content, options), "task": "compile", "rknn": str(folder / _RKNN)}
+        subject = f"RKNN-Toolkit2 {version}, compiling for {options.target_platform},"
+        run_child(request, folder, subject, end - time.monotonic(), failed_log(key))
+        _check_platform(folder / _RKNN, options.target_platform)
+        kept = {_RKNN: folder / _RKNN, LOG: folder / LOG, _FUSED: folder / _FUSED_BY_TOOLKIT}
+        return {name: path for name, path in kept.items() if path.exists()}
+
+    entry, cached = fetch(key, make, deadline_s)
+    path, fused = entry / _RKNN, entry / _FUSED
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return Compiled(path, digest, entry / LOG, fused if fused.exists() else None, version, cached)
+
+
+def simulate(
+    onnx: bytes | Path,
+    options: CompileOptions,
+    inputs: Sequence[NDArray[Any]],
+    *,
+    deadline_s: float = DEADLINE_S,
+) -> list[NDArray[np.float32]]:
+    """Builds the model and runs every sample on the simulator, all in one child process.
+
+    Each of ``inputs`` is one sample of the model's only input with its batch dimension, (1, C, H, W); all are
+    converted to float32. Returns one float32 array (N, ...) per output. Results are not cached: a stored
+    result would call itself a simulator's although no simulator ran.
+
+    HarnessError: no input, or inputs of several shapes. Other errors as ``compile_model``.
+    """
+    shapes = {np.shape(sample) for sample in inputs}
+    if len(shapes) != 1:
+        raise HarnessError(f"the simulator takes samples of one shape, at least one; got {sorted(shapes)}")
+    content, version = read_onnx(onnx), require_toolkit()
+    with tempfile.TemporaryDirectory(prefix="rknpu-simulate-") as name:
+        folder = Path(name)
+        np.savez(folder / "inputs.npz", input0=np.stack(inputs).astype(np.float32))
+        request = {
+            **_request(folder, content, options),
+            "task": "simulate",
+            "inputs": str(folder / "inputs.npz"),
+            "outputs": str(folder / "outputs.npz"),
+        }
+        subject = f"RKNN-Toolkit2 {version}, simulating {options.target_platform},"
+        key = content_key(content, options, version)
+        run_child(request, folder, subject, deadline_s, failed_log(f"simulate-{key}"))
+        with np.load(folder / "outputs.npz", allow_pickle=False) as archive:
+            return [archive[output].astype(np.float32) for output in archive.files]
+
+
+def _request(folder: Path, onnx: bytes, options: CompileOptions) -> dict[str, Any]:
+    """Writes model and calibration data into ``folder`` and says how to build from them."""
+    (folder / "model.onnx").write_bytes(onnx)
+    build: dict[str, Any] = {"do_quantization": False}
+    if options.calibration is not None:
+        names = [f"sample{number}.npy" for number in range(len(options.calibration))]
+        for name, sample in zip(names, options.calibration, strict=True):
+            np.save(folder / name, np.asarray(sample, dtype=np.float32)[None])
+        (folder / "dataset.txt").write_text("\n".join(names) + "\n", encoding="utf-8")
+        build = {"do_quantization": True, "dataset": str(folder / "dataset.txt")}
+    return {
+        "onnx": str(folder / "model.onnx"),
+        "config": options.config_keywords(),
+        "load": {},
+        "build": build,
+    }
+
+
+def _check_platform(path: Path, platform: str) -> None:
+    """What the toolkit wrote must be a model for the SoC that was asked for."""
+    try:
+        header = read_header(path.read_bytes())
+    except (OSError, ModelError) as error:
+        raise ToolkitError(f"RKNN-Toolkit2 reported success but wrote no readable model: {error}") from error
+    if platform.lower() not in header.target_platforms:
+        raise ToolkitError(
+            f"RKNN-Toolkit2 was asked for {platform} but wrote a model "
+            f"for {', '.join(header.target_platforms)}"
+        )

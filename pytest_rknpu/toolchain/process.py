@@ -1,0 +1,114 @@
+"""One request to the toolkit: a child process in a folder of its own, with a deadline, whatever becomes of
+it.
+
+A native abort, an exit without an exception, an exception, a return value of -1 and a passed deadline all end
+in one ToolkitError with the toolkit's own last words.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_rknpu.errors import ToolkitError
+from pytest_rknpu.toolchain.buildlog import error_lines
+
+WORKER = Path(__file__).parent / "child" / "worker.py"
+LOG = "build.log"
+_REPLY, _STEP = "reply.json", "step.txt"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How the child ended: its reply, or None where it left none."""
+
+    reply: Mapping[str, Any] | None
+    status: int
+    step: str
+    log: str
+
+
+def run_child(
+    request: Mapping[str, Any], folder: Path, subject: str, deadline_s: float, kept_log: Path
+) -> None:
+    """Runs the worker in ``folder``, its working directory, which also receives all it writes.
+
+    ``subject`` says in errors what was asked for. ToolkitError: whatever kept the worker from success; the
+    log is then kept as ``kept_log``.
+    """
+    full = {**request, "reply": str(folder / _REPLY), "marker": str(folder / _STEP)}
+    (folder / "request.json").write_text(json.dumps(full), encoding="utf-8")
+    try:
+        ended = _run(folder, deadline_s)
+    except subprocess.TimeoutExpired:
+        reason = f"did not end within {deadline_s:.0f} s (in step {_step(folder)})"
+        log = _log(folder)
+    else:
+        if ended.reply is not None and ended.reply["ok"]:
+            return
+        reason, log = _reason(ended), ended.log
+    kept_log.parent.mkdir(parents=True, exist_ok=True)
+    kept_log.write_text(log, encoding="utf-8")
+    words = " | ".join(error_lines(log)) or "it printed no error"
+    raise ToolkitError(f"{subject} {reason}: {words}; its whole log: {kept_log}")
+
+
+def _run(folder: Path, deadline_s: float) -> Ended:
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    with (folder / LOG).open("wb") as log:
+        child = subprocess.Popen(
+            [sys.executable, str(WORKER), str(folder / "request.json")],
+            cwd=folder,
+            env={**os.environ, "TMPDIR": str(temporary)},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            status = child.wait(timeout=max(deadline_s, 0.0))
+        finally:
+            # Also on Ctrl-C: nothing of the toolkit outlives the call.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+    return Ended(_reply(folder), status, _step(folder), _log(folder))
+
+
+def _reply(folder: Path) -> Mapping[str, Any] | None:
+    try:
+        reply: Mapping[str, Any] = json.loads((folder / _REPLY).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return reply
+
+
+def _step(folder: Path) -> str:
+    with contextlib.suppress(FileNotFoundError):
+        return (folder / _STEP).read_text(encoding="utf-8")
+    return "start"
+
+
+def _log(folder: Path) -> str:
+    with contextlib.suppress(FileNotFoundError):
+        return (folder / LOG).read_text(encoding="utf-8", errors="replace")
+    return ""
+
+
+def _reason(ended: Ended) -> str:
+    if ended.reply is not None:
+        # A ValueError of the toolkit carries a traceback as its text; the last line says why.
+        message = [line for line in ended.reply["message"].split("\n") if line.strip()][-1].strip()
+        return f"failed in {ended.reply['step']} ({message})"
+    if ended.status < 0:
+        return f"died in {ended.step} ({signal.Signals(-ended.status).name})"
+    return f"ended in {ended.step} with status {ended.status} and no exception"

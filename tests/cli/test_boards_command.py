@@ -1,0 +1,118 @@
+"""`rknpu boards`: what is there, what it can do, why it cannot be used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_rknpu.cli import availability as module
+from pytest_rknpu.cli.availability import Availability, availability
+from pytest_rknpu.inventory.schema import Board
+from pytest_rknpu.toolchain import ToolkitStatus
+
+FAR = Board.model_validate({"name": "far", "soc": "rk3588", "host": "192.0.2.7"})
+HERE = Board(name="here", soc="rk3588", runtime="librknnrt", transport="local")
+
+
+@pytest.fixture
+def no_toolkit(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = ToolkitStatus(None, "RKNN-Toolkit2 is not installed: pip install 'pytest-rknpu[toolkit]'")
+    monkeypatch.setattr("pytest_rknpu.toolchain.toolkit_status", lambda: missing)
+
+
+def test_the_shipped_boards_without_the_toolkit(rknpu, no_toolkit) -> None:
+    answer = rknpu("boards")
+    assert (answer.code, answer.err) == (0, "")
+    lines = answer.out.splitlines()
+    assert lines[0].endswith("boards.toml: 5 boards")
+    states = {line.split()[0]: line.split("  ")[-1].strip() for line in lines[1:] if not line.startswith(" ")}
+    assert states == {
+        "emu-rk3588": "usable",
+        "emu-rk3576": "usable",
+        "emu-rv1106": "usable",
+        "sim-rk3588": "not usable: RKNN-Toolkit2 is not installed: pip install 'pytest-rknpu[toolkit]'",
+        "sim-rk3576": "not usable: RKNN-Toolkit2 is not installed: pip install 'pytest-rknpu[toolkit]'",
+    }
+    assert "    3 NPU cores, librknnrt (64-bit contexts), copying API and zero copy, core masks" in answer.out
+    assert "    1 NPU core, librknnmrt (32-bit contexts), zero copy only, no core masks" in answer.out
+
+
+def test_the_same_as_json(rknpu, no_toolkit) -> None:
+    answer = rknpu("boards", "--json")
+    boards = {board["name"]: board for board in json.loads(answer.out)["boards"]}
+    assert [board["usable"] for board in boards.values()] == [True, True, True, False, False]
+    assert boards["sim-rk3588"]["reason"].endswith("pip install 'pytest-rknpu[toolkit]'")
+    assert boards["emu-rk3576"]["evidence"] == "emulator"
+    assert boards["emu-rk3576"]["soc_facts"]["core_masks"][-1] == "RKNN_NPU_CORE_ALL"
+    assert boards["emu-rv1106"]["soc_facts"]["feature_atom"] == {"int8": 16, "float16": 8, "int16": 8}
+    assert "rknn_inputs_set" in boards["emu-rv1106"]["soc_facts"]["unsupported_functions"]
+
+
+def test_the_working_folder_comes_first_and_an_option_before_it(rknpu, tmp_path: Path) -> None:
+    def write(name: str, board: str) -> str:
+        table = f'[[board]]\nname = "{board}"\nsoc = "rk3588"\nruntime = "emulator"\n'
+        (tmp_path / name).write_text(table + 'tags = ["lab-2"]\nnote = "two\\nlines"\n')
+        return name
+
+    write("boards.toml", "mine")
+    answer = rknpu("boards")
+    assert answer.out.splitlines()[1].split()[:4] == ["mine", "rk3588", "emulator", "emulator"]
+    assert answer.out.splitlines()[3:] == ["    tags: lab-2", "    two lines"]
+    assert "lab-board" in rknpu("boards", "--boards", write("lab.toml", "lab-board")).out
+
+
+def test_a_real_board_is_never_called_usable_unasked(rknpu, tmp_path: Path) -> None:
+    (tmp_path / "boards.toml").write_text(
+        '[[board]]\nname = "far"\nsoc = "rk3588"\nhost = "192.0.2.7"\nuser = "me"\nport = 2222\n'
+    )
+    answer = rknpu("boards", "--json")
+    (board,) = json.loads(answer.out)["boards"]
+    assert (board["usable"], board["evidence"]) == (None, "hardware")
+    assert "ssh me@192.0.2.7 port 2222" in rknpu("boards").out
+
+
+def test_ssh_needs_a_client_and_its_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(module.shutil, "which", {"ssh": "/usr/bin/ssh"}.get)
+    assert availability(FAR).sentence() == "not tried: ssh is here; the board was not contacted"
+    missing = FAR.model_copy(update={"ssh_config": str(tmp_path / "none")})
+    assert availability(missing) == Availability(False, f"ssh_config {tmp_path / 'none'} is not there")
+    monkeypatch.setattr(module.shutil, "which", lambda name: None)
+    assert availability(FAR).sentence().startswith("not usable: there is no ssh on this host")
+
+
+@pytest.mark.parametrize(
+    ("content", "usable", "words"),
+    [
+        (b"rockchip,rk3588-orangepi-5-plus\0rockchip,rk3588\0", None, "this machine is a rk3588"),
+        (
+            b"rockchip,rk3568-evb\0rockchip,rk3568\0",
+            False,
+            "rk3568-evb, rockchip,rk3568, not rk3588",
+        ),
+        (b"\xff\xfe\0", False, "not rk3588"),
+        (b"", False, "not rk3588"),
+        (None, False, "cannot be read"),
+    ],
+)
+def test_a_local_board_is_this_machine(tmp_path: Path, monkeypatch, content, usable, words) -> None:
+    file = tmp_path / "compatible"
+    if content is not None:
+        file.write_bytes(content)
+    monkeypatch.setattr(module, "DEVICE_TREE", file)
+    found = availability(HERE)
+    assert found.usable is usable
+    assert words in (found.reason or "")
+
+
+def test_an_emulator_without_its_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    board = Board(name="emu", soc="rk3588", runtime="emulator")
+    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
+    assert availability(board) == Availability(False, "the Python module onnx is missing; pip install onnx")
+
+
+def test_the_toolkit_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_rknpu.toolchain.toolkit_status", lambda: ToolkitStatus("2.5.0", ""))
+    board = Board(name="sim", soc="rk3588", runtime="simulator")
+    assert availability(board) == Availability(True, "RKNN-Toolkit2 2.5.0")
