@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -18,9 +19,22 @@ from pytest_rknpu.farm.slots import SLOTS, LiveBoard
 from pytest_rknpu.verdict import ItemRecord, lacking
 
 if TYPE_CHECKING:
-    from pytest_rknpu.session import Npu
+    from pytest_rknpu.session import Npu, SimulatorSession
 
-__all__ = ["Effort", "ItemRecord", "LiveBoard", "board", "effort", "npu", "record", "rknpu_seed"]
+Inference = Callable[..., "list[Any]"]
+
+__all__ = [
+    "Effort",
+    "Inference",
+    "ItemRecord",
+    "LiveBoard",
+    "board",
+    "effort",
+    "inference",
+    "npu",
+    "record",
+    "rknpu_seed",
+]
 
 
 @pytest.fixture(scope="session")
@@ -59,6 +73,19 @@ def npu(
     ours.npu = Npu(session, record, rknpu_seed)
     yield ours.npu
     finish_npu(request.node, ours)  # where the function never ran
+
+
+@pytest.fixture
+def inference(request: pytest.FixtureRequest, board: LiveBoard) -> Inference:
+    """``inference(model, inputs)``: float32 (N, C, H, W) in, per output float32 (N, ...) out, on any kind of board.
+
+    Boards with a C runtime go through zero copy, simulator boards through RKNN-Toolkit2 (ToolkitError).
+    """
+    from pytest_rknpu.session import inference as ways
+
+    if board.board.runtime == "simulator":
+        return partial(ways.simulate, cast("SimulatorSession", board.session))
+    return partial(ways.infer, request.getfixturevalue("npu"))
 
 
 @pytest.fixture

@@ -141,9 +141,10 @@ def _open_python(entry: Any, options: Any) -> Any:
     module_name, function_name = entry.split(":")
     try:
         opened = getattr(importlib.import_module(module_name), function_name)(dict(options))
+        symbol = opened.symbol
     except (Exception, SystemExit) as error:
         raise LibraryFailure(f"{entry} did not open: {type(error).__name__}: {error}") from error
-    return opened.symbol, opened
+    return symbol, opened
 
 
 _KEYS = {

@@ -94,7 +94,7 @@ def iommu_in_kernel_log(lines: list[str]) -> str | None:
 
 
 def parse_npu_load(text: str) -> list[int] | None:
-    """Load per core in percent from ``NPU load:  Core0: 63%, Core1: 65%,`` or ``NPU load:  0%``, if it is one."""
+    """Percent per core from ``NPU load:  Core0: 63%, Core1: 65%,`` or ``NPU load:  0%``; else None."""
     found = re.findall(r"(?:Core\d+:|NPU load:)\s*(\d+)%", text)
     return [int(entry) for entry in found] or None
 

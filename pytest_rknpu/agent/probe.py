@@ -156,11 +156,13 @@ def driver_version(root: Root) -> dict[str, str | None]:
             return {"version": version, "source": "/" + path, "date": None}
     try:
         found = driver_in_kernel_log(_kernel_log(root))
-    except (Absent, Blocked) as error:
+    except Absent:
+        found = None
+    except Blocked as error:
+        found = None
         blocked.append(str(error))
-    else:
-        if found is not None:
-            return {"version": found["version"], "source": "kernel log", "date": found["date"]}
+    if found is not None:
+        return {"version": found["version"], "source": "kernel log", "date": found["date"]}
     if blocked:
         raise Blocked("; ".join(blocked))
     raise Absent("no rknpu driver: neither debugfs, module nor kernel log tell of it")

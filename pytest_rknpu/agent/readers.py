@@ -8,7 +8,7 @@ import os
 from typing import Any, Callable, Dict
 
 Fact = Dict[str, Any]
-MAXIMUM_TEXT = 2**20
+MAXIMUM_TEXT = 4 * 2**20
 _REFUSED = (errno.EACCES, errno.EPERM)
 
 
@@ -32,7 +32,7 @@ class Root:
         return os.path.join(self.folder, path)
 
     def read_bytes(self, path: str) -> bytes:
-        """The first MiB of a file; raises ``Absent`` or ``Blocked``."""
+        """The first 4 MiB of a file; raises ``Absent`` or ``Blocked``."""
         try:
             # Non-blocking for /dev/kmsg, which otherwise waits for the next message at its end.
             descriptor = os.open(self.path(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -43,7 +43,7 @@ def _simulator(board: Board) -> Availability:
 
     status = toolkit_status()
     if status.version is None:
-        return Availability(False, status.reason)
+        return Availability(False, f"{status.reason}; install it with: {status.install_command}")
     return Availability(True, f"RKNN-Toolkit2 {status.version}")
 
 

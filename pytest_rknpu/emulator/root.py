@@ -60,6 +60,7 @@ def _identity(soc: SoC, compatible: str) -> dict[str, str]:
         "proc/device-tree/model": f"Emulated {soc.name} board\0",
         "etc/os-release": 'NAME="emulated"\nID=emulated\nPRETTY_NAME="emulated board support package 1"\n'
         'VERSION_ID="1"\n',
+        "etc/emulated-release": "emulated board support package 1\n",
         "proc/version": "Linux version 6.1.0-emulated (emulated)\n",
         "proc/sys/kernel/osrelease": "6.1.0-emulated\n",
         "proc/cmdline": "emulated\n",

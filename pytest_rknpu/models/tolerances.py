@@ -1,6 +1,6 @@
 """How far the outputs of each model may be from its references, as data.
 
-Limits hold for the worst sample. They leave about a third of the figure (in dB: three) beyond the worse of
+Limits hold for the worst sample. They leave about half the figure again (in dB: three) beyond the worse of
 two measurements: the QDQ model by ONNX Runtime, and RKNN-Toolkit2 2.5.0's simulator (rk3588 and rk3576, which
 agree), each against the float model. No silicon went into them yet.
 """

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pytest_rknpu import models
+from pytest_rknpu import __version__, models
 from pytest_rknpu.inventory.socs import find_soc
 
 if TYPE_CHECKING:
@@ -38,3 +39,30 @@ def compiled(model: str, platform: str) -> bytes:
     source = models.load(model)
     options = CompileOptions(target_platform=platform, calibration=source.calibration)
     return Path(compile_model(source.float_onnx, options).path).read_bytes()
+
+
+def compiler_of(board: Board) -> dict[str, str]:
+    """The versions "toolkit" and "model_compiler" of what ``artifact_for`` gives this board."""
+    if board.runtime == "emulator":
+        return {
+            "toolkit": "absent (an emulated board loads packed ONNX, nothing was compiled)",
+            "model_compiler": f"emulated {__version__}",
+        }
+    from pytest_rknpu.toolchain import toolkit_status
+
+    status = toolkit_status()
+    version = status.version or f"absent ({status.reason})"
+    return {"toolkit": version, "model_compiler": version}
+
+
+@lru_cache(maxsize=64)
+def shapes_of(model: str) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+    """The logical shapes of a model's inputs and outputs, as its ONNX file declares them."""
+    import onnx
+
+    graph = onnx.load_model_from_string(models.load(model).qdq_onnx).graph
+
+    def shapes(values: Iterable[Any]) -> tuple[tuple[int, ...], ...]:
+        return tuple(tuple(d.dim_value for d in value.type.tensor_type.shape.dim) for value in values)
+
+    return shapes(graph.input), shapes(graph.output)

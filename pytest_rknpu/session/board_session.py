@@ -80,6 +80,11 @@ class BoardSession:
             raise _error_of(self.board.name, reply)
         return reply
 
+    def probe(self) -> Mapping[str, Any]:
+        """Look at the board again; ``facts`` keeps what was found when the session began."""
+        facts: Mapping[str, Any] = self.request({"request": "probe"})["facts"]
+        return facts
+
     def store_model(self, data: bytes) -> str:
         """Put a model on the board, once per content; returns its sha256."""
         sha256 = hashlib.sha256(data).hexdigest()
@@ -152,7 +157,7 @@ def _start_keys(board: Board, seed: int, scratch: Path) -> Message:
     """The library and folders with which the agent starts; an emulated board lives in ``scratch``."""
     soc = board.chip
     if board.runtime != "emulator":
-        library = {
+        library: Message = {
             "kind": "shared-object",
             "path": board.library_path,
             "context_bits": soc.context_bits,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_rknpu.agent.abi import rknn_query_cmd as Query
 from pytest_rknpu.agent.abi import rknn_tensor_format as Format
+from pytest_rknpu.errors import ConformanceFailure
 from pytest_rknpu.session.layout import Attr
 from pytest_rknpu.session.program import Program
 
@@ -17,22 +18,14 @@ class TensorDescription:
     """One input or output.
 
     ``logical`` answers RKNN_QUERY_INPUT_ATTR or OUTPUT_ATTR, ``native`` the NATIVE form: what the NPU reads or
-    writes. On the mini runtime both are the native form (C API reference, table 4-1).
+    writes. On the mini runtime both are the native form (C API reference, table 4-1), so that the logical
+    ``shape`` (NCHW where there are four dimensions) has to come from the model.
     """
 
     index: int
     logical: Attr
     native: Attr
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The logical shape; NCHW where there are four dimensions."""
-        dims = [int(size) for size in self.logical["dims"]]
-        if self.logical["fmt"] == Format.RKNN_TENSOR_NHWC and len(dims) == 4:
-            return (dims[0], dims[3], dims[1], dims[2])
-        if self.logical["fmt"] == Format.RKNN_TENSOR_NC1HWC2 and len(dims) == 5:
-            return (dims[0], dims[1] * dims[4], dims[2], dims[3])
-        return tuple(dims)
+    shape: tuple[int, ...]
 
     @property
     def native_size(self) -> int:
@@ -50,6 +43,32 @@ class ModelDescription:
     internal_size: int
     api_version: str
     driver_version: str
+
+
+def with_shapes(
+    description: ModelDescription, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]]
+) -> ModelDescription:
+    """The description with the logical shapes of the model itself; raises ConformanceFailure for other counts."""
+    counts = (len(description.inputs), len(description.outputs))
+    if counts != (len(inputs), len(outputs)):
+        raise ConformanceFailure(
+            f"the runtime reports {counts[0]} inputs and {counts[1]} outputs, the model has {len(inputs)} and "
+            f"{len(outputs)}"
+        )
+    return replace(
+        description,
+        inputs=tuple(replace(t, shape=shape) for t, shape in zip(description.inputs, inputs, strict=True)),
+        outputs=tuple(replace(t, shape=shape) for t, shape in zip(description.outputs, outputs, strict=True)),
+    )
+
+
+def _shape_told_by(logical: Attr) -> tuple[int, ...]:
+    dims = [int(size) for size in logical["dims"]]
+    if logical["fmt"] == Format.RKNN_TENSOR_NHWC and len(dims) == 4:
+        return (dims[0], dims[3], dims[1], dims[2])
+    if logical["fmt"] == Format.RKNN_TENSOR_NC1HWC2 and len(dims) == 5:
+        return (dims[0], dims[1] * dims[4], dims[2], dims[3])
+    return tuple(dims)
 
 
 def counting_program(model: str) -> Program:
@@ -82,7 +101,12 @@ def description_from(values: Mapping[str, Any], n_input: int, n_output: int) -> 
 
     def tensors(kind: str, count: int) -> tuple[TensorDescription, ...]:
         return tuple(
-            TensorDescription(index, values[f"{kind} {index}"], values[f"native {kind} {index}"])
+            TensorDescription(
+                index,
+                logical=values[f"{kind} {index}"],
+                native=values[f"native {kind} {index}"],
+                shape=_shape_told_by(values[f"{kind} {index}"]),
+            )
             for index in range(count)
         )
 

@@ -73,14 +73,14 @@ def quantise(array: Floats, attr: Attr) -> npt.NDArray[Any]:
     """round(x / scale) + zero point, clamped to the attribute's integer type."""
     dtype = dtype_of(attr)
     if dtype.kind == "f":
-        return array.astype(dtype)
+        return np.asarray(array, dtype)
     limits = np.iinfo(dtype)
     scaled = np.rint(array.astype(np.float64) / attr["scale"]) + attr["zp"]
-    return np.clip(scaled, limits.min, limits.max).astype(dtype)
+    return np.asarray(np.clip(scaled, limits.min, limits.max), dtype)
 
 
 def dequantise(array: npt.NDArray[Any], attr: Attr) -> Floats:
     """(q - zero point) * scale."""
     if array.dtype.kind == "f":
-        return array.astype(np.float32)
-    return ((array.astype(np.float64) - attr["zp"]) * attr["scale"]).astype(np.float32)
+        return np.asarray(array, np.float32)
+    return np.asarray((array.astype(np.float64) - attr["zp"]) * attr["scale"], np.float32)

@@ -14,9 +14,9 @@ from pytest_rknpu.agent.abi import RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE as NO
 from pytest_rknpu.agent.abi import RKNN_FLAG_DISABLE_FLUSH_OUTPUT_MEM_CACHE as NO_OUTPUT_FLUSH
 from pytest_rknpu.errors import ConformanceFailure
 from pytest_rknpu.measure import fault_rate_bound
-from pytest_rknpu.session.artifacts import artifact_for
+from pytest_rknpu.session.artifacts import artifact_for, shapes_of
 from pytest_rknpu.session.board_session import BoardSession, MissingFunction
-from pytest_rknpu.session.description import ModelDescription
+from pytest_rknpu.session.description import ModelDescription, with_shapes
 from pytest_rknpu.session.differences import describe_difference, describe_mismatch
 from pytest_rknpu.session.layout import to_memory
 from pytest_rknpu.session.program import Program
@@ -81,7 +81,7 @@ class Npu:
     def model(self, name: str) -> LoadedModel:
         """Put a model of pytest_rknpu.models on the board and ask the runtime about it."""
         sha256 = self.session.store_model(artifact_for(self.session.board, name))
-        return LoadedModel(name, sha256, self.session.describe(sha256))
+        return LoadedModel(name, sha256, with_shapes(self.session.describe(sha256), *shapes_of(name)))
 
     def reference(self, model: LoadedModel, inputs: Sequence[bytes]) -> list[bytes]:
         """For each input (native bytes of input 0) the native bytes of output 0, by the most careful way.

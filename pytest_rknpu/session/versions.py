@@ -2,28 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pytest_rknpu.errors import ConformanceFailure, ModelError, ToolkitError
-from pytest_rknpu.session.artifacts import artifact_for
+from pytest_rknpu.session.artifacts import artifact_for, compiler_of
 
 if TYPE_CHECKING:
     from pytest_rknpu.session.board_session import BoardSession
 
+Facts = Mapping[str, Any]
+
+_SMALLEST_MODEL = "probe_pointwise"
+
+
+def _bsp(value: Facts) -> str:
+    return str(value.get("PRETTY_NAME") or value.get("NAME"))
+
+
+def _vendor(value: Facts) -> str:
+    return "; ".join(f"{name}: {text.splitlines()[0] if text else ''}" for name, text in sorted(value.items()))
+
+
+def _driver(value: Facts) -> str:
+    return f"{value['version']}" + (f" {value['date']}" if value["date"] else "")
+
+
+def _library(value: Facts) -> str:
+    return str(value["text"] or f"{value['path']} holds no version string")
+
+
+def _clock(value: Facts) -> str:
+    hertz = value["hertz"]
+    return f"{value['governor']}, {hertz / 1e6:g} MHz" if hertz else str(value["governor"])
+
+
+def _policies(value: Mapping[str, Facts]) -> str:
+    return "; ".join(f"{name} {_clock(policy)}" for name, policy in sorted(value.items()))
+
+
+# name of the version -> (fact of the agent's probe, how its value is written)
+_FROM_FACTS: Mapping[str, tuple[str, Callable[[Any], str]]] = {
+    "bsp": ("os_release", _bsp),
+    "bsp_vendor": ("vendor_release", _vendor),
+    "device_tree": ("device_tree_model", str),
+    "kernel": ("kernel", lambda value: str(value["release"] or value["banner"])),
+    "driver": ("driver_version", _driver),
+    "runtime_library": ("runtime_library", _library),
+    "rknn_server": ("rknn_server", _library),
+    "lite": ("lite_version", str),
+    "npu_clock": ("npu_clock", _clock),
+    "ddr_clock": ("ddr_clock", _clock),
+    "cpu_clocks": ("cpu_clocks", _policies),
+}
+
+_CLOCKS = ("npu_clock", "ddr_clock", "cpu_clocks")
+
+RECORDED = (*_FROM_FACTS, "runtime", "driver_api", "toolkit", "model_compiler", "clocks")
+"""The names that ``BoardSession.versions`` has on every board with a C runtime."""
+
 
 def identify(session: BoardSession) -> None:
     """Fill ``session.versions`` from the probed facts and from what the runtime says of a small model."""
-    session.versions = {"bsp": "absent"}
+    versions = {
+        name: written(session.facts.get(fact), write) for name, (fact, write) in _FROM_FACTS.items()
+    }
+    versions["clocks"] = "; ".join(f"{name.partition('_')[0]} {versions[name]}" for name in _CLOCKS)
+    versions |= compiler_of(session.board)
+    versions |= _asked_of_the_runtime(session)
+    session.versions = versions
+
+
+def written(fact: Facts | None, write: Callable[[Any], str]) -> str:
+    """One fact of the agent's probe in words."""
+    if fact is None:
+        return "probe blocked (the agent did not look)"
+    if "value" in fact:
+        return write(fact["value"])
+    return f"absent ({fact['absent']})" if "absent" in fact else f"probe blocked ({fact['blocked']})"
+
+
+def is_value(version: str) -> bool:
+    """Whether a recorded version is one, and neither absent nor blocked."""
+    return not version.startswith(("absent (", "probe blocked ("))
+
+
+def _asked_of_the_runtime(session: BoardSession) -> dict[str, str]:
+    """RKNN_QUERY_SDK_VERSION needs a context, and so a model that this board can load."""
     try:
-        sha256 = session.store_model(artifact_for(session.board, "probe_pointwise"))
-        description = session.describe(sha256)
+        model = session.store_model(artifact_for(session.board, _SMALLEST_MODEL))
+        description = session.describe(model)
     except (ModelError, ToolkitError, ConformanceFailure) as error:
-        session.versions["runtime"] = str(error)
-    else:
-        session.versions["runtime"] = description.api_version
-        session.versions["driver"] = description.driver_version
-
-
-def _text(fact: Mapping[str, Any]) -> str:
-    return str(fact)
+        reason = f"probe blocked ({str(error).splitlines()[0]})"
+        return {"runtime": reason, "driver_api": reason}
+    return {"runtime": description.api_version, "driver_api": description.driver_version}

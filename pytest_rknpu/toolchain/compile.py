@@ -23,8 +23,11 @@ from pytest_rknpu.toolchain.status import require_toolkit
 
 DEADLINE_S = 600.0
 _RKNN, _FUSED = "model.rknn", "fused.onnx"
-#: A verbose build writes the graph it compiles under this name into its working directory.
-_FUSED_BY_TOOLKIT = "check3_fuse_ops.onnx"
+#: Names that the toolkit takes for another platform's.
+_ALIASES = {"rk3588s": "rk3588"}
+#: A verbose build writes the graph into its working directory after each numbered pass that changed it; the
+#: last one (check3_fuse_ops.onnx where anything was fused, else an earlier one) is what gets compiled.
+_PASSES = "check[0-9]_*.onnx"
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,8 @@ def compile_model(onnx: bytes | Path, options: CompileOptions, *, deadline_s: fl
         subject = f"RKNN-Toolkit2 {version}, compiling for {options.target_platform},"
         run_child(request, folder, subject, end - time.monotonic(), failed_log(key))
         _check_platform(folder / _RKNN, options.target_platform)
-        kept = {_RKNN: folder / _RKNN, LOG: folder / LOG, _FUSED: folder / _FUSED_BY_TOOLKIT}
-        return {name: path for name, path in kept.items() if path.exists()}
+        passes = sorted(folder.glob(_PASSES))
+        return {_RKNN: folder / _RKNN, LOG: folder / LOG, **({_FUSED: passes[-1]} if passes else {})}
 
     entry, cached = fetch(key, make, deadline_s)
     path, fused = entry / _RKNN, entry / _FUSED
@@ -123,7 +126,8 @@ def _check_platform(path: Path, platform: str) -> None:
         header = read_header(path.read_bytes())
     except (OSError, ModelError) as error:
         raise ToolkitError(f"RKNN-Toolkit2 reported success but wrote no readable model: {error}") from error
-    if platform.lower() not in header.target_platforms:
+    wanted = platform.lower()
+    if _ALIASES.get(wanted, wanted) not in header.target_platforms:
         raise ToolkitError(
             f"RKNN-Toolkit2 was asked for {platform} but wrote a model "
             f"for {', '.join(header.target_platforms)}"

@@ -66,7 +66,7 @@ def _run(folder: Path, deadline_s: float) -> Ended:
     temporary.mkdir()
     with (folder / LOG).open("wb") as log:
         child = subprocess.Popen(
-            [sys.executable, str(WORKER), str(folder / "request.json")],
+            [sys.executable, "-u", str(WORKER), str(folder / "request.json")],
             cwd=folder,
             env={**os.environ, "TMPDIR": str(temporary)},
             stdin=subprocess.DEVNULL,
@@ -76,11 +76,11 @@ def _run(folder: Path, deadline_s: float) -> Ended:
         )
         try:
             status = child.wait(timeout=max(deadline_s, 0.0))
-        finally:
-            # Also on Ctrl-C: nothing of the toolkit outlives the call.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
+        except BaseException:
+            # Past its deadline, or Ctrl-C: nothing of the toolkit outlives the call.
+            os.killpg(child.pid, signal.SIGKILL)
             child.wait()
+            raise
     return Ended(_reply(folder), status, _step(folder), _log(folder))
 
 

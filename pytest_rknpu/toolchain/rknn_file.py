@@ -1,6 +1,6 @@
 """The head of an .rknn file: for whom and by what it was compiled (VER-03, ERR-01), read without the toolkit.
 
-Observed with toolkits 2.3.2 and 2.5.0: ``RKNN`` and four zero bytes, a 64-bit format version at 8, the length
+Observed with RKNN-Toolkit2 2.5.0: ``RKNN`` and four zero bytes, a 64-bit format version at 8, the length
 of a flatbuffer at 16, the flatbuffer from 64 on, behind it a 64-bit length and that much JSON text. All
 little-endian.
 """

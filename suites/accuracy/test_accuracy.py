@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from pytest_rknpu import models
 from pytest_rknpu.errors import ConformanceFailure
-from pytest_rknpu.inventory.schema import Board
-from pytest_rknpu.inventory.socs import find_soc
+from pytest_rknpu.fixtures import Inference, ItemRecord, LiveBoard
 from pytest_rknpu.measure import judge_outputs, judge_top1
 from pytest_rknpu.models.execute import output_steps, run_onnx
 from pytest_rknpu.models.tolerances import AGAINST_QUANTISED, DECLARED, in_output_units
 from pytest_rknpu.toolchain import CompileOptions, simulate, toolkit_status
-from pytest_rknpu.verdict import ItemRecord
 
 Floats = NDArray[np.float32]
-Inference = Callable[[models.Model, Floats], list[Floats]]
 
 MODELS = sorted(DECLARED)
 # Enough to see a layer that rounds another way; each sample is judged.
@@ -54,27 +49,26 @@ def test_board_agrees_with_the_float_model(inference: Inference, record: ItemRec
     require_none(problems)
 
 
-def quantised_reference(board: Board, model: models.Model, inputs: Floats) -> list[Floats]:
+def quantised_reference(board: LiveBoard, model: models.Model, inputs: Floats) -> list[Floats]:
     """The quantised model computed elsewhere: by ONNX Runtime (emulator), by the simulator (silicon)."""
-    if board.runtime == "emulator":
+    if board.board.runtime == "emulator":
         return run_onnx(model.qdq_onnx, inputs)
     status = toolkit_status()
     if status.version is None:
         pytest.skip(f"{status.reason}; install it with: {status.install_command}")
-    options = CompileOptions(find_soc(board.soc).toolkit_platform, model.calibration)
+    options = CompileOptions(board.session.soc.toolkit_platform, model.calibration)
     return simulate(model.float_onnx, options, [sample[np.newaxis] for sample in inputs])
 
 
 @pytest.mark.requirement("ACC-02")
 @pytest.mark.parametrize("name", MODELS)
 def test_board_agrees_with_the_quantised_model(
-    board: Board, inference: Inference, record: ItemRecord, name: str
+    board: LiveBoard, inference: Inference, record: ItemRecord, name: str
 ) -> None:
     """Within one step of the output's grid: what quantisation costs is not in the difference."""
-    if board.runtime == "simulator":
-        pytest.skip(
-            f"{board.name} is the simulator itself: there is no second quantised model to compare with"
-        )
+    if board.board.runtime == "simulator":
+        name = board.board.name
+        pytest.skip(f"{name} is the simulator itself: there is no second quantised model to compare with")
     model = models.load(name)
     inputs = inputs_of(model)[:QUANTISED_SAMPLES]
     reference, actual = quantised_reference(board, model, inputs), inference(model, inputs)

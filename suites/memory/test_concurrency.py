@@ -27,7 +27,7 @@ def test_threads_do_not_mix(npu: Npu, chain: LoadedModel, effort: Effort, relati
             io.bind(program)
         else:
             io.open(program)
-    rounds = effort.rounds(100)
+    rounds = effort.rounds(300)
     with program.threads() as threads:
         for io in contexts:
             with threads.group():

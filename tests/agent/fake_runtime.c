@@ -252,4 +252,17 @@ int rknn_test_log(uint64_t lines)
                (unsigned long long)line);
     return 0;
 }
+/* Two callers that are in here at one time both get 0; one alone gets RKNN_ERR_TIMEOUT after five seconds. */
+int rknn_test_meet(void)
+{
+    static int arrived;
+    __atomic_add_fetch(&arrived, 1, __ATOMIC_SEQ_CST);
+    for (int wait = 0; wait < 5000; wait++) {
+        if (__atomic_load_n(&arrived, __ATOMIC_SEQ_CST) >= 2) return 0;
+        usleep(1000);
+    }
+    return -2;
+}
+/* Closes every descriptor above 2, the one for the answer too, and goes on for ever. */
+int rknn_test_close_and_hang(void) { for (int fd = 3; fd < 64; fd++) close(fd); for (;;) pause(); return 0; }
 int rknn_test_grandchild(void) { pid_t pid = fork(); if (pid == 0) for (;;) pause(); return (int)pid; }

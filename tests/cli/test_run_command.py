@@ -52,12 +52,14 @@ def test_two_dashes_hand_help_over(rknpu, monkeypatch) -> None:
 
 
 def test_cache_and_root_are_the_working_folder(rknpu_process, tmp_path: Path) -> None:
-    answer = rknpu_process("run", "--collect-only", "-q", "--board", "emu-rk3588")
+    answer = rknpu_process("run", "--collect-only", "-v", "--board", "emu-rk3588")
     assert answer.returncode == 0, answer.stdout + answer.stderr
+    lines = answer.stdout.splitlines()
+    assert f"rootdir: {tmp_path}" in lines
+    assert "cachedir: .pytest_cache" in lines  # pytest shows it from the root folder
     assert "emu-rk3588" in answer.stdout
     assert "sim-rk3588" not in answer.stdout
     assert {path.name for path in tmp_path.iterdir()} <= {".pytest_cache"}
-    assert (tmp_path / ".pytest_cache").is_dir()
 
 
 def test_the_exit_code_is_that_of_pytest(rknpu_process) -> None:

@@ -34,7 +34,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], timeout=60, check=True)
     python = folder / "bin" / "python"
     (packages,) = folder.glob("lib/python3*/site-packages")
-    # Modules are found on a path that a .pth file names; .pth files there (an editable install's) are not read.
+    # Modules are found on a path that a .pth file names; .pth files there (of an editable install) are not.
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index"]
     subprocess.run([*command, "--quiet", "--no-compile", str(wheel)], timeout=120, check=True)
@@ -94,13 +94,15 @@ def test_run_collects_the_suites_of_the_wheel(installed: Path, tmp_path: Path) -
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "emu-rk3588" in answer.stdout
     assert tracked(installed) == before
-    assert {path.name for path in tmp_path.iterdir()} == {".pytest_cache"}
 
 
 def test_run_shows_a_requirement_on_an_emulated_board(installed: Path, tmp_path: Path) -> None:
+    before = tracked(installed)
     arguments = ["--board", "emu-rk3588", "-k", "to_device", "--rknpu-report", "report"]
     answer = call(installed, tmp_path, "run", *arguments)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     lines = (tmp_path / "report" / "results.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines[1:]]
     assert {record["outcome"] for record in records} == {"pass"}
+    assert {path.name for path in tmp_path.iterdir()} - {"leases"} == {".pytest_cache", "report"}
+    assert tracked(installed) == before

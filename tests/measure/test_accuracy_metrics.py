@@ -79,7 +79,7 @@ def test_data_that_yield_no_figure(
 
 def test_what_relu_leaves_is_not_saturation() -> None:
     relu = array(0, 0, 0, 0, 1, 2)
-    assert compare_outputs(relu, relu).cosine == 1.0
+    assert compare_outputs(relu, relu).cosine == pytest.approx(1.0)
 
 
 @given(ARRAYS.filter(sound))

@@ -9,9 +9,8 @@ from onnx import numpy_helper
 
 from pytest_rknpu import models
 
-OPERATORS = {
-    "Conv", "Relu", "Add", "Concat", "MaxPool", "AveragePool", "GlobalAveragePool", "Gemm", "Reshape", "Flatten",
-}  # fmt: skip
+POOLS = {"MaxPool", "AveragePool", "GlobalAveragePool"}
+OPERATORS = POOLS | {"Conv", "Relu", "Add", "Concat", "Gemm", "Reshape", "Flatten"}
 NAMES = models.names()
 
 

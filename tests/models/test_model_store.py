@@ -24,7 +24,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_all_models_of_the_catalogue_load() -> None:
-    assert set(models.names()) >= {"probe_pointwise", "probe_chain", "probe_wide", "probe_stride", "digits_cnn"}
+    assert set(models.names()) >= {
+        "probe_pointwise",
+        "probe_chain",
+        "probe_wide",
+        "probe_stride",
+        "digits_cnn",
+    }
     for name in models.names():
         model = models.load(name)
         assert model.name == name

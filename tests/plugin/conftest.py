@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+from plugin.project import Project
+
+# Imported here once: pytester forgets after each run what was imported during it.
+import pytest_rknpu.inventory.selection
+import pytest_rknpu.report.junit  # noqa: F401
 
 _BOARDS = """
 [[board]]
@@ -28,43 +30,6 @@ sys.path.insert(0, {str(Path(__file__).parent)!r})
 import fake_session
 sys.modules["pytest_rknpu.session"] = fake_session
 """
-
-
-@dataclass(frozen=True)
-class Project:
-    """A folder with boards.toml and tests, and pytest to run on it."""
-
-    pytester: pytest.Pytester
-    events: Path
-
-    def boards(self, text: str) -> None:
-        """Replace boards.toml."""
-        (self.pytester.path / "boards.toml").write_text(text, encoding="utf-8")
-
-    def tests(self, source: str) -> None:
-        """Write test_it.py, with what such a file usually imports."""
-        header = "import pytest\nfrom pytest_rknpu.errors import *\n"
-        self.pytester.makepyfile(test_it=header + source)
-
-    def run(self, *arguments: str, workers: int = 0) -> pytest.RunResult:
-        """Run pytest on the project; with workers in a process of its own, as xdist wants."""
-        common = ("--boards", "boards.toml", "-p", "no:cacheprovider")
-        if workers:
-            return self.pytester.runpytest_subprocess(*common, "-n", str(workers), *arguments)
-        return self.pytester.runpytest_inprocess(*common, *arguments)
-
-    def results(self, folder: str = "out") -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """The run's record, and those of the tests by name."""
-        lines = (self.pytester.path / folder / "results.jsonl").read_text(encoding="utf-8").splitlines()
-        run, *tests = map(json.loads, lines)
-        return run, {test["nodeid"].partition("::")[2]: test for test in tests}
-
-    def opened(self) -> list[str]:
-        """The boards that were opened, in order."""
-        if not self.events.exists():
-            return []
-        lines = self.events.read_text(encoding="utf-8").splitlines()
-        return [line.split()[1] for line in lines if line.startswith("open")]
 
 
 @pytest.fixture

@@ -25,7 +25,12 @@ class BoardSession:
         self.soc = find_soc(board.soc)
         self.functions = frozenset({"rknn_init", "rknn_run"})
         self.facts = {"model": {"value": f"fake {board.name}"}}
-        self.versions = {"bsp": "fake 1", "kernel": "6.1", "driver": "emulated 0.9.8", "runtime": "emulated 2.3.2"}
+        self.versions = {
+            "bsp": "fake 1",
+            "kernel": "6.1",
+            "driver": "emulated 0.9.8",
+            "runtime": "emulated 2.3.2",
+        }
         self.alive = True
         self.log = ""
         self.left_behind: list[str] = []

@@ -1,4 +1,4 @@
-"""Every outcome once: terminal, results.jsonl, JUnit per board, pytest's JUnit, exit code; without and with xdist."""
+"""Every outcome once, without and with xdist: terminal, results.jsonl, both kinds of JUnit, exit code."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from lxml import etree
-
-from plugin.conftest import Project
+from plugin.project import Project
 from plugin.schemas import properties_of, results_validator, validate_junit
 
 Run = Callable[..., pytest.RunResult]
@@ -28,16 +27,26 @@ class Case:
 
 CASES = {
     "passes": Case("npu.record.measure('lines', 3, 'lines')", "pass", "PASSED", None, ""),
-    "fails": Case("raise ConformanceFailure('stale line 7')", "fail", "FAILED", ("failure", "fail"), "stale line 7"),
+    "fails": Case(
+        "raise ConformanceFailure('stale line 7')", "fail", "FAILED", ("failure", "fail"), "stale line 7"
+    ),
     "asserts": Case("assert 1 + 1 == 3, 'sum'", "fail", "FAILED", ("failure", "fail"), "sum"),
     "says_fail": Case("pytest.fail('said so')", "fail", "FAILED", ("failure", "fail"), "said so"),
-    "skips": Case("pytest.skip('has no such core')", "skip", "SKIPPED", ("skipped", "skipped"), "has no such core"),
+    "skips": Case(
+        "pytest.skip('has no such core')", "skip", "SKIPPED", ("skipped", "skipped"), "has no such core"
+    ),
     "unclear": Case(
-        "raise Inconclusive('3 of 300')", "inconclusive", "INCONCLUSIVE", ("error", "inconclusive"), "3 of 300"
+        "raise Inconclusive('3 of 300')",
+        "inconclusive",
+        "INCONCLUSIVE",
+        ("error", "inconclusive"),
+        "3 of 300",
     ),
     "board": Case("raise BoardError('fuse')", "infra", "INFRA", ("error", "infra"), "fuse"),
     "harness": Case("{}['key']", "harness", "HARNESS", ("error", "harness"), "KeyError: 'key'"),
-    "no_proof": Case("pytest.skip('')", "harness", "HARNESS", ("error", "harness"), "skipped without a reason"),
+    "no_proof": Case(
+        "pytest.skip('')", "harness", "HARNESS", ("error", "harness"), "skipped without a reason"
+    ),
     "hangs": Case(
         "pytest.fail('Timeout (>1.0s) from pytest-timeout.')", "infra", "INFRA", ("error", "infra"), "Timeout"
     ),
@@ -53,7 +62,11 @@ def source(names: list[str]) -> str:
     """A test file with one test per case."""
     lines = []
     for number, name in enumerate(names, start=1):
-        lines += [f"@pytest.mark.requirement('SYNC-{number:02}')", f"def test_{name}(npu):", f"    {CASES[name].body}"]
+        lines += [
+            f"@pytest.mark.requirement('SYNC-{number:02}')",
+            f"def test_{name}(npu):",
+            f"    {CASES[name].body}",
+        ]
     return "\n".join(lines)
 
 
@@ -78,12 +91,20 @@ def test_every_outcome_in_every_place(project: Project, one_board: Run, workers:
         assert case.message in results[test]["message"], name
         line = f"test_it.py::{test} {case.word}" if not workers else f"{case.word} *test_it.py::{test}"
         run.stdout.fnmatch_lines([f"*{line.replace('[', '[[]')}*"])
-        verdicts = [(each.tag, each.get("type")) for each in junit[test] if each.tag in ("failure", "error", "skipped")]
+        verdicts = [
+            (each.tag, each.get("type"))
+            for each in junit[test]
+            if each.tag in ("failure", "error", "skipped")
+        ]
         assert verdicts == ([case.junit] if case.junit else []), name
         for properties in (properties_of(junit[test]), properties_of(by_name[test])):
             assert properties["outcome"] == case.outcome
             assert properties["requirement"].split(", ")[0] == f"SYNC-{number:02}"
-            assert (properties["board"], properties["soc"], properties["evidence"]) == ("alpha", "rk3588", "emulator")
+            assert (properties["board"], properties["soc"], properties["evidence"]) == (
+                "alpha",
+                "rk3588",
+                "emulator",
+            )
             assert "runtime=emulated 2.3.2" in properties["versions"]
             assert properties["seed"] == str(results[test]["seed"])
 
@@ -98,7 +119,9 @@ def test_exit_code_of_each_outcome_alone(project: Project, one_board: Run, name:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_run_that_skipped_all_requirements_is_not_green(project: Project, one_board: Run, workers: int) -> None:
+def test_a_run_that_skipped_all_requirements_is_not_green(
+    project: Project, one_board: Run, workers: int
+) -> None:
     project.tests(source(["skips"]) + "\ndef test_of_no_requirement(npu):\n    pass\n")
     run = one_board(workers=workers)
     assert run.ret == pytest.ExitCode.TESTS_FAILED
@@ -123,7 +146,9 @@ def test_log_errors_fail_what_would_pass_and_name_ver_05(project: Project, one_b
     project.tests(
         """
 @pytest.mark.requirement("SYNC-01")
-@pytest.mark.parametrize("then", ["pass", "raise Inconclusive('?')", "pytest.skip('no')", "assert False, 'own'"])
+@pytest.mark.parametrize(
+    "then", ["pass", "raise Inconclusive('?')", "pytest.skip('no')", "assert False, 'own'"]
+)
 def test_it(npu, then):
     npu.session.log = "I RKNN: fine\\nE RKNN: not fine\\n"
     exec(then)
@@ -155,7 +180,9 @@ def test_it(npu):
 """
     )
     assert one_board().ret == 0
-    assert project.results()[1]["test_it[alpha]"]["notes"] == ["left behind and destroyed: context a, memory b"]
+    assert project.results()[1]["test_it[alpha]"]["notes"] == [
+        "left behind and destroyed: context a, memory b"
+    ]
 
 
 def test_measurements_reach_the_file(project: Project, one_board: Run) -> None:
@@ -180,7 +207,9 @@ def test_it(board, record):
 
 
 @pytest.mark.parametrize("arguments", [(), ("--tb=short",)])
-def test_own_errors_are_shown_by_their_message(project: Project, one_board: Run, arguments: tuple[str, ...]) -> None:
+def test_own_errors_are_shown_by_their_message(
+    project: Project, one_board: Run, arguments: tuple[str, ...]
+) -> None:
     project.tests("def helper():\n    raise ConformanceFailure('stale')\ndef test_it(npu):\n    helper()\n")
     text = one_board(*arguments).stdout.str()
     assert "E   pytest_rknpu.errors.ConformanceFailure: stale" in text
@@ -189,7 +218,9 @@ def test_own_errors_are_shown_by_their_message(project: Project, one_board: Run,
 
 
 @pytest.mark.parametrize("arguments", [("--tb=long",), ("-vv",)])
-def test_own_errors_in_full_where_asked_for(project: Project, one_board: Run, arguments: tuple[str, ...]) -> None:
+def test_own_errors_in_full_where_asked_for(
+    project: Project, one_board: Run, arguments: tuple[str, ...]
+) -> None:
     project.tests("def helper():\n    raise ConformanceFailure('stale')\ndef test_it(npu):\n    helper()\n")
     text = one_board(*arguments).stdout.str()
     assert ">       helper()" in text

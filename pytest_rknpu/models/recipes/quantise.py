@@ -66,8 +66,8 @@ def grid_of(lowest: float, highest: float, rounding: Rounding) -> Grid:
 def weight_scales(weights: Floats, bias: Floats, source_scale: float, rounding: Rounding) -> Floats:
     """One symmetric scale per output channel (axis 0), never zero.
 
-    Each is also large enough for the channel's bias, which is stored as int32 in steps of scale * source_scale:
-    a channel whose weights are (nearly) all zero would overflow there.
+    Each is also large enough for the channel's bias, which is stored as int32 in steps of scale *
+    source_scale: a channel whose weights are (nearly) all zero would overflow there.
     """
     by_weights = np.abs(weights).reshape(weights.shape[0], -1).max(axis=1) / HIGHEST
     by_bias = np.abs(bias) / (source_scale * LARGEST_BIAS)

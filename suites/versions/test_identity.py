@@ -1,0 +1,74 @@
+"""VER-01, VER-02 and VER-04: what the board is and runs is recorded, and it is the board that boards.toml names."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pytest_rknpu.errors import ConformanceFailure, Inconclusive
+from pytest_rknpu.session import Npu
+from pytest_rknpu.session.versions import RECORDED, is_value
+
+# Without these a verdict cannot be tied to anything.
+INDISPENSABLE = ("driver", "runtime")
+
+
+@pytest.mark.requirement("VER-01")
+def test_versions_are_recorded(npu: Npu) -> None:
+    """Each version is a value, "absent" or "probe blocked" with the reason; driver and runtime are values."""
+    versions = npu.session.versions
+    missing = [name for name in RECORDED if not versions.get(name)]
+    if missing:
+        raise ConformanceFailure(f"board {npu.session.board.name}: nothing is recorded for {', '.join(missing)}")
+    unknown = {name: versions[name] for name in INDISPENSABLE if not is_value(versions[name])}
+    if unknown:
+        raise Inconclusive(f"board {npu.session.board.name}: a verdict cannot be tied to versions: {unknown}")
+
+
+@pytest.mark.requirement("VER-01")
+@pytest.mark.parametrize(("one", "other"), [("driver", "driver_api"), ("runtime", "runtime_library")])
+def test_two_ways_to_ask_agree(npu: Npu, one: str, other: str) -> None:
+    """The driver by sysfs and by rknn_query, the runtime by rknn_query and by its file's own string."""
+    first, second = (npu.session.versions[name] for name in (one, other))
+    if not (is_value(first) and is_value(second)):
+        pytest.skip(f"only one way to ask answers: {one} {first}, {other} {second}")
+    numbers = [re.search(r"\d+\.\d+\.\d+\w*", text) for text in (first, second)]
+    if not all(numbers):
+        raise Inconclusive(f"no version number in {one} {first!r} or {other} {second!r}")
+    if len({match.group() for match in numbers if match}) > 1:
+        raise ConformanceFailure(f"board {npu.session.board.name}: {one} is {first!r}, but {other} {second!r}")
+
+
+@pytest.mark.requirement("VER-02")
+def test_the_board_is_the_soc_of_boards_toml(npu: Npu) -> None:
+    """Any NUL-separated entry of the device tree's ``compatible`` names the SoC."""
+    fact = npu.session.facts["device_tree_compatible"]
+    if "value" not in fact:
+        raise Inconclusive(f"the device tree cannot be read: {fact}")
+    if not npu.soc.matches_device_tree(fact["value"]):
+        raise ConformanceFailure(
+            f"board {npu.session.board.name} is {npu.soc.name} in boards.toml, but its device tree says "
+            f"{', '.join(fact['value'])}; correct `soc`, or connect to the right board"
+        )
+
+
+@pytest.mark.requirement("VER-04")
+def test_the_npu_device_is_usable(npu: Npu) -> None:
+    """Found by the driver's name, never by number or symlink, and it can be opened."""
+    device, access = npu.session.facts["npu_device"], npu.session.facts["npu_access"]
+    if "value" not in device:
+        why = device.get("absent") or device.get("blocked")
+        other = npu.session.facts["other_npu_driver"].get("value")
+        hint = f"; another NPU driver is there instead: {other}" if other else ""
+        raise ConformanceFailure(
+            f"board {npu.session.board.name}: no device of the rknpu driver ({why}){hint}. Load the vendor's rknpu "
+            "driver (its kernel, CONFIG_ROCKCHIP_RKNPU, the device tree's npu node enabled)"
+        )
+    npu.record.note(f"NPU device {', '.join(device['value']['nodes'])}, driver {device['value']['driver']}")
+    if "value" not in access:
+        why = access.get("absent") or access.get("blocked")
+        raise ConformanceFailure(
+            f"board {npu.session.board.name}: the NPU device is there but cannot be used ({why}). Log in as root or "
+            "join the group that owns it (often render or video)"
+        )

@@ -1,0 +1,120 @@
+"""Repeat and threads: what they save, and where they say that something failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Run = Callable[..., Any]
+
+
+def test_a_value_saved_in_a_loop_is_a_list(bound: Run) -> None:
+    values = bound(
+        {
+            "op": "repeat",
+            "count": 3,
+            "commands": [
+                {"op": "run", "context": "c", "save": "codes"},
+                {"op": "repeat", "count": 2, "commands": [{"op": "timestamp", "save": "times"}]},
+            ],
+        },
+        {"op": "repeat", "count": 0, "commands": [{"op": "timestamp", "save": "never"}]},
+        {"op": "repeat", "count": 4_000_000_000, "commands": []},
+    )
+    assert values["codes"] == [0, 0, 0]
+    assert len(values["times"]) == 6
+    assert values["times"] == sorted(values["times"])
+    assert values["never"] == []
+
+
+def test_a_failure_in_a_loop_tells_iteration_and_index(bound: Run) -> None:
+    program = [
+        {"op": "timestamp"},
+        {
+            "op": "repeat",
+            "count": 9,
+            "commands": [
+                {"op": "timestamp", "save": "times"},
+                {
+                    "op": "repeat",
+                    "count": 2,
+                    "commands": [{"op": "write", "memory": "in", "cycle": ["fits", "not"]}],
+                },
+            ],
+        },
+    ]
+    error = bound(*program, blobs={"fits": b"x", "not": bytes(257)}, fails=True)
+    assert (error["kind"], error["at"]) == ("program", [1, 0, 1, 1, 0])
+
+
+def test_what_was_saved_before_a_failure_is_there(agent: Callable[..., Any], bound: Run) -> None:
+    commands = [
+        {"op": "timestamp", "save": "time"},
+        {"op": "repeat", "count": 5, "commands": [
+            {"op": "write", "memory": "in", "cycle": ["fits", "fits", "not"]},
+            {"op": "read", "memory": "in", "length": 1, "save": "seen"},
+        ]},
+    ]  # fmt: skip
+    reply = agent("execute", program={"commands": commands, "blobs": {"fits": b"x", "not": bytes(257)}})
+    assert reply["error"]["at"] == [1, 2, 0]
+    assert reply["values"]["seen"] == [b"x", b"x"]
+    assert reply["values"]["time"] > 0
+
+
+def test_a_malformed_command_in_a_loop_is_found_before_anything_runs(bound: Run) -> None:
+    error = bound(
+        {"op": "destroy", "context": "c"},
+        {"op": "repeat", "count": 3, "commands": [{"op": "timestamp"}, {"op": "tea"}]},
+        fails=True,
+    )
+    assert (error["kind"], error["at"]) == ("program", [1, 1])
+    bound({"op": "run", "context": "c"})  # still there
+
+
+def test_threads_run_side_by_side(bound: Run) -> None:
+    # Each group waits in the barrier; the loops then overlap in time.
+    groups = [
+        [
+            {"op": "timestamp", "save": f"begin {number}"},
+            {"op": "repeat", "count": 300, "commands": [{"op": "fill", "memory": name, "byte": number}]},
+            {"op": "timestamp", "save": f"end {number}"},
+        ]
+        for number, name in enumerate(["in", "out"])
+    ]
+    values = bound(
+        {"op": "threads", "groups": groups},
+        {"op": "read", "memory": "in", "save": "in"},
+        {"op": "read", "memory": "out", "save": "out"},
+    )
+    assert values["in"] == bytes(256)
+    assert values["out"] == b"\1" * 256
+    assert set(values) == {"begin 0", "end 0", "begin 1", "end 1", "in", "out"}
+
+
+def test_a_failure_in_a_thread_tells_the_group(bound: Run) -> None:
+    error = bound(
+        {"op": "timestamp"},
+        {
+            "op": "threads",
+            "groups": [
+                [{"op": "timestamp", "save": "a"}],
+                [{"op": "timestamp", "save": "b"}, {"op": "sync", "memory": "in", "mode": 77}],
+            ],
+        },
+        fails=True,
+    )
+    assert (error["kind"], error["at"]) == ("rknn", [1, 1, 1])
+
+
+def test_threads_must_not_save_under_one_name(bound: Run) -> None:
+    group = [{"op": "timestamp", "save": "same"}]
+    error = bound({"op": "threads", "groups": [group, group]}, fails=True)
+    assert (error["kind"], error["at"]) == ("program", [0, 1, 0])
+
+
+def test_a_memory_destroyed_in_the_first_round_is_gone_in_the_second(bound: Run) -> None:
+    error = bound(
+        {"op": "repeat", "count": 2, "commands": [{"op": "destroy_mem", "memory": "out", "context": "c"}]},
+        fails=True,
+    )
+    assert (error["kind"], error["at"]) == ("program", [0, 1, 0])

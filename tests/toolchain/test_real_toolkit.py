@@ -1,0 +1,102 @@
+"""RKNN-Toolkit2 itself: what this package relies on, shown with the version that is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_rknpu import models
+from pytest_rknpu.errors import ToolkitError
+from pytest_rknpu.measure import count_top1
+from pytest_rknpu.models.execute import run_onnx
+from pytest_rknpu.toolchain import CompileOptions, compile_model, read_header, simulate, toolkit_status
+
+STATUS = toolkit_status()
+pytestmark = pytest.mark.skipif(
+    STATUS.version is None, reason=f"{STATUS.reason}; install it with: {STATUS.install_command}"
+)
+DIGITS, POINTWISE = models.load("digits_cnn"), models.load("probe_pointwise")
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One cache for this module, none of the user's."""
+    monkeypatch.setenv("RKNPU_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "real-toolkit-cache"))
+
+
+@pytest.mark.parametrize(("platform", "version"), [("rk3588", 6), ("rk3576", 6), ("rv1106", 0x1004)])
+def test_compiles_for(platform: str, version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = CompileOptions(platform, POINTWISE.calibration)
+    first, second = (compile_model(POINTWISE.float_onnx, options) for _ in range(2))
+    header = read_header(first.path.read_bytes())
+    assert header.target_platforms == (platform,)
+    assert header.format_version == version
+    assert STATUS.version is not None
+    assert header.toolkit_version.startswith(STATUS.version)
+    assert (first.cached, second.cached) == (False, True)
+    assert second.sha256 == first.sha256
+    # What MEM-12 and LAT-09 will read, and the graph it refers to.
+    log = first.log.read_text()
+    assert "Total Internal Memory Size" in log
+    assert "Network Layer Information Table" in log
+    assert first.fused_graph is not None
+    # The toolkit writes into its working directory, which is not ours.
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("platform", ["rk3588", "rk3576"])
+def test_simulates_the_classifier(platform: str) -> None:
+    labelled = models.load_labelled("digits_cnn")
+    options = CompileOptions(platform, DIGITS.calibration)
+    (scores,) = simulate(DIGITS.float_onnx, options, [sample[None] for sample in labelled.inputs])
+    expected = count_top1(run_onnx(DIGITS.float_onnx, labelled.inputs)[0], labelled.labels)
+    assert count_top1(scores, labelled.labels).share >= expected.share - 0.01
+
+
+def test_simulation_repeats_itself_and_quantises() -> None:
+    """Two processes give the same bytes, and those of a quantised model, not of the float one."""
+    options = CompileOptions("rk3588", DIGITS.calibration)
+    samples = [sample[None] for sample in DIGITS.calibration[:16]]
+    first, second = (simulate(DIGITS.float_onnx, options, samples)[0] for _ in range(2))
+    assert np.array_equal(first, second)
+    assert len(np.unique(first)) <= 256
+    assert not np.array_equal(first, run_onnx(DIGITS.float_onnx, DIGITS.calibration[:16])[0])
+
+
+def test_simulator_computes_the_exact_probe_exactly() -> None:
+    options = CompileOptions("rk3576", POINTWISE.calibration)
+    (output,) = simulate(POINTWISE.float_onnx, options, [sample[None] for sample in POINTWISE.calibration])
+    assert np.array_equal(output, run_onnx(POINTWISE.qdq_onnx, POINTWISE.calibration)[0])
+
+
+def test_mean_and_deviation_are_applied_once_by_the_toolkit() -> None:
+    """The same pictures, normalised before or by the toolkit, give nearly the same scores."""
+    plain = CompileOptions("rk3588", DIGITS.calibration)
+    pictures = DIGITS.calibration * 64 + 128
+    normalising = CompileOptions("rk3588", pictures, mean_values=(128.0,) * 3, std_values=(64.0,) * 3)
+    before = simulate(DIGITS.float_onnx, plain, [s[None] for s in DIGITS.calibration[:8]])[0]
+    inside = simulate(DIGITS.float_onnx, normalising, [s[None] for s in pictures[:8]])[0]
+    assert np.abs(before - inside).max() < 0.3
+    assert np.abs(before).max() > 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            CompileOptions("rk2118", POINTWISE.calibration),
+            r"died in build \(SIGABRT\): E RKNN: .*unsupported conv",
+        ),
+        (CompileOptions("rk9999"), r"failed in config \(ValueError: Invalid target_platform 'rk9999'!\)"),
+        (CompileOptions("rv1106"), r"failed in build \(returned -1\): E build: .*do_quantization = False"),
+        (CompileOptions("rk3588", sparse_infer=True), "rk3588 does not support sparse inference"),
+        (CompileOptions("rk3588", config={"nonsense": 1}), "'nonsense' is not support"),
+    ],
+    ids=["abort", "platform", "minus-one", "sparse", "keyword"],
+)
+def test_ways_to_fail(options: CompileOptions, words: str) -> None:
+    with pytest.raises(ToolkitError, match=words):
+        compile_model(POINTWISE.float_onnx, options)
