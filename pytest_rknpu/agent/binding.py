@@ -10,8 +10,9 @@ import ctypes
 from typing import Any, Callable, Optional
 
 from .failures import MissingFunction
+from .library import Library
 from .prototypes import PROTOTYPES, Prototype, concrete
-from .structures import Layouts
+from .structures import Layouts, layouts, native_pointer_bits
 
 SymbolLookup = Callable[[str], Optional[int]]
 
@@ -47,3 +48,8 @@ class Binding:
         # CFUNCTYPE lets go of the interpreter lock during the call: threads of a program really run side by
         # side, and an emulator that is written in Python can take it.
         return ctypes.CFUNCTYPE(concrete(prototype.result, self.structures), *arguments)(address)
+
+
+def bind(library: Library) -> Binding:
+    """The functions of an open library under the ABI of this process and the library's context width."""
+    return Binding(library.symbol, layouts(native_pointer_bits(), library.context_bits))

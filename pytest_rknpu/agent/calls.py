@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from typing import Any, Dict
 
 from .compiler import Compiler, Step
@@ -16,6 +17,7 @@ Arguments = Dict[str, Any]
 
 
 def checked_call(call: str, accepted: Any, function: Any, *arguments: int) -> int:
+    """The code of a call; ``RknnFailure`` where it is none of those accepted."""
     code: int = function(*arguments)
     if code not in accepted:
         raise RknnFailure(call, code)
@@ -29,7 +31,7 @@ def build_init(arguments: Arguments, compiler: Compiler) -> Step:
         raise ProgramFailure(f"give one of model, path_of and data, not {sources or 'none'}")
     store, state = compiler.services.store, compiler.state
     if sources == ["path_of"]:
-        model, size = store.path(arguments["path_of"]).encode() + b"\0", 0
+        model, size = os.fsencode(store.path(arguments["path_of"])) + b"\0", 0
     else:
         model = store.load(arguments["model"]) if sources == ["model"] else arguments["data"]
         size = len(model)
@@ -191,16 +193,16 @@ def build_set_core_mask(arguments: Arguments, compiler: Compiler) -> Step:
 
 
 def build_set_inputs(arguments: Arguments, compiler: Compiler) -> Step:
-    """``rknn_inputs_set``; the array of ``rknn_input`` is built once, the blobs stay where they are."""
+    """``rknn_inputs_set``; the array of ``rknn_input`` is built once and points at the program's blobs."""
     name, accepted = arguments["context"], arguments["expect"]
     function = compiler.function("rknn_inputs_set")
     compiler.contexts.use(name)
     contexts = compiler.state.contexts
     array = input_array(compiler.state.binding.structures, arguments["inputs"])
-    count, address = len(array), ctypes.addressof(array)
 
-    def step(iteration: int, keep_alive: Any = (array, arguments["inputs"])) -> int:
-        return checked_call("rknn_inputs_set", accepted, function, contexts[name].handle, count, address)
+    def step(iteration: int) -> int:
+        address = ctypes.addressof(array)
+        return checked_call("rknn_inputs_set", accepted, function, contexts[name].handle, len(array), address)
 
     return step
 

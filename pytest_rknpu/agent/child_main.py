@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import faulthandler
 import os
+import signal
 from typing import Any
 
-from .binding import Binding
+from .binding import bind
 from .children import pack_reply
 from .compiler import Services
 from .executor import execute
@@ -15,11 +18,13 @@ from .library import open_library
 from .log_capture import unbuffer_standard_output
 from .state import State
 from .store import ModelStore
-from .structures import layouts, native_pointer_bits
+
+_PR_SET_PDEATHSIG = 1
 
 
 def main(load: dict[str, Any]) -> None:
     """Run the request of ``load`` and write the reply to the descriptor that it names."""
+    _die_with(load["parent"])
     unbuffer_standard_output()
     faulthandler.enable()  # a crash then says in the log which step it was
     reply = _run(load["request"])
@@ -30,10 +35,17 @@ def main(load: dict[str, Any]) -> None:
     os._exit(0)
 
 
+def _die_with(parent: int) -> None:
+    """Let the kernel kill this process when its parent dies: a killed agent leaves no child behind."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:  # it died before the kernel knew
+        os._exit(1)
+
+
 def _run(request: dict[str, Any]) -> dict[str, Any]:
     try:
-        library = open_library(request["library"])
-        binding = Binding(library.symbol, layouts(native_pointer_bits(), library.context_bits))
+        binding = bind(open_library(request["library"]))
         services = Services(ModelStore(request["model_cache"]), _no_children, lambda: None, request["root"])
         program = {"commands": request["commands"], "blobs": request["blobs"]}
         return execute(program, State(binding), services, in_child=True)

@@ -80,7 +80,13 @@ def run_child(request: dict[str, Any], sources: dict[str, str], deadline_s: floa
 def _start(
     request: dict[str, Any], sources: dict[str, str], log: LogFile, writing: int
 ) -> subprocess.Popen[bytes]:
-    load = {"sources": sources, "path": list(sys.path), "result": writing, "request": request}
+    load = {
+        "sources": sources,
+        "path": list(sys.path),
+        "result": writing,
+        "parent": os.getpid(),
+        "request": request,
+    }
     with os.fdopen(anonymous_file("rknpu-child"), "w+b") as stdin:
         marshal.dump(load, stdin)
         stdin.flush()

@@ -9,20 +9,13 @@ from __future__ import annotations
 
 from typing import Any, Callable, Tuple
 
-from .failures import Failure, ProgramFailure, located
-from .fields import ANY_CODE, MAXIMUM_CONTAINERS, Blobs, record
+from .failures import ProgramFailure, located
+from .fields import MAXIMUM_CONTAINERS, Blobs, record
 from .state import State
 from .store import ModelStore
 
 Step = Callable[[int], Any]
 Body = Tuple[Tuple[int, Step], ...]
-
-
-class _AnyCode:
-    """A set that holds every code."""
-
-    def __contains__(self, code: object) -> bool:
-        return True
 
 
 class Names:
@@ -49,6 +42,7 @@ class Names:
         if name in self.sure:
             raise ProgramFailure(f"{self.noun} {name!r} exists already; destroy it first")
         self.alive.add(name)
+        self.stale.discard(name)
         if surely:
             self.sure.add(name)
 
@@ -141,8 +135,6 @@ class Compiler:
         try:
             given = {key: value for key, value in command.items() if key != "op"}
             arguments = record(given, entry.fields, self.blobs)
-            if arguments.get("expect") == ANY_CODE:
-                arguments["expect"] = _AnyCode()
             step = entry.build(arguments, self)
         except ProgramFailure as error:
             error.args = (f"{operation}: {error}",)
@@ -176,6 +168,3 @@ def run_body(body: Body, iteration: int) -> None:
             step(iteration)
     except Exception as error:
         raise located(error, index) from error
-
-
-__all__ = ["Body", "Compiler", "Failure", "Names", "Services", "Step", "run_body"]

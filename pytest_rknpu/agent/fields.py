@@ -13,7 +13,16 @@ from .failures import ProgramFailure
 Blobs = Dict[str, bytes]
 Check = Callable[[Any, Blobs], Any]
 REQUIRED: Any = object()
-ANY_CODE = "any"
+
+
+class AnyCode:
+    """Stands where a set of codes is expected, and holds every code."""
+
+    def __contains__(self, code: object) -> bool:
+        return True
+
+
+ANY_CODE = AnyCode()
 SUCCESS = frozenset({0})
 
 U32 = 2**32 - 1
@@ -111,7 +120,7 @@ def group_list(value: Any, blobs: Blobs) -> list[list[Any]]:
 
 
 def expectation(value: Any, blobs: Blobs) -> Any:
-    """``"success"``, ``"any"`` or a list of code names; gives a set of codes, or ``ANY_CODE``."""
+    """``"success"``, ``"any"`` or a list of code names; gives the set of codes that are accepted."""
     if value == "success":
         return SUCCESS
     if value == "any":

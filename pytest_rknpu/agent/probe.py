@@ -4,25 +4,23 @@
 ``{"absent": why}`` (this board has none) or ``{"blocked": why}`` (it could not be looked at). The names and
 their values:
 
-=========================
-=====================================================================================
-``device_tree_compatible`` list of str, all NUL-separated entries ``device_tree_model``      str
-``os_release``             dict of str, the assignments of /etc/os-release ``vendor_release``         dict of
-str by file name: what the image's vendor wrote about it ``kernel``                 ``release``, ``banner``
-(both str, or None) ``command_line``           str, the kernel's ``machine``                str, such as
-aarch64 ``driver_version``         ``version``, ``source`` (a path, or "kernel log"), ``date`` (str or None)
-``npu_device``             ``driver``, ``compatible``, ``nodes`` (paths) of the vendor's driver, found by
-driver name ``npu_access``             str, the node that could be opened ``other_npu_driver``
-``driver``, ``nodes``: mainline's rocket, which librknnrt cannot use ``npu_load``               list of int,
-percent per core ``npu_clock``, ``ddr_clock`` ``node``, ``governor``, ``governors``, ``hertz``,
-``available_hertz``, ``load`` ``cpu_clocks``             by policy: ``governor``, ``hertz``,
-``available_hertz``, ``minimum_hertz``, ``maximum_hertz`` ``thermal``                list of ``zone``,
-``type``, ``millidegrees`` (int, or None) ``npu_iommu``              "enabled" or "disabled"
-``npu_kernel_log``         list of str, the last messages about the NPU ``runtime_library``        ``path``,
-``elf``, ``text``, ``version``, ``commit``, ``date`` ``rknn_server``            ``path``, ``text``,
-``version``, ``commit``, ``date`` ``lite_version``           str, of RKNN-Toolkit-Lite2 for this Python
-``python``                 ``version``, ``implementation`` =========================
-=====================================================================================
+- ``device_tree_compatible``: list of str, all NUL-separated entries; ``device_tree_model``: str
+- ``os_release``: dict of str, the assignments of /etc/os-release
+- ``vendor_release``: dict of str by file name, what the image's vendor wrote about it
+- ``kernel``: ``release``, ``banner`` (str or None); ``command_line``: str; ``machine``: str, such as aarch64
+- ``driver_version``: ``version``, ``source`` (a path, or "kernel log"), ``date`` (str or None)
+- ``npu_device``: ``driver``, ``compatible``, ``nodes`` (paths), found by the driver's name
+- ``npu_access``: str, the node that could be opened
+- ``other_npu_driver``: ``driver``, ``nodes`` of mainline's rocket, which librknnrt cannot use
+- ``npu_load``: list of int, percent per core
+- ``npu_clock``, ``ddr_clock``: ``node``, ``governor``, ``governors``, ``hertz``, ``available_hertz``,
+  ``load``
+- ``cpu_clocks``: by policy ``governor``, ``hertz``, ``available_hertz``, ``minimum_hertz``, ``maximum_hertz``
+- ``thermal``: list of ``zone``, ``type``, ``millidegrees`` (int or None)
+- ``npu_iommu``: "enabled" or "disabled"; ``npu_kernel_log``: list of str, the last messages about the NPU
+- ``runtime_library``: ``path``, ``elf`` (None: software), ``text``, ``version``, ``commit``, ``date``
+- ``rknn_server``: ``path``, ``text``, ``version``, ``commit``, ``date``
+- ``lite_version``: str, of RKNN-Toolkit-Lite2 for this Python; ``python``: ``version``, ``implementation``
 """
 
 from __future__ import annotations
@@ -54,6 +52,8 @@ DRIVER_FILES = ("sys/kernel/debug/rknpu/version", "sys/module/rknpu/version", "p
 LOAD_FILES = ("sys/kernel/debug/rknpu/load", "proc/rknpu/load")
 SERVER_FILES = ("usr/bin/rknn_server", "vendor/bin/rknn_server", "oem/usr/bin/rknn_server")
 LOG_FILES = ("dev/kmsg", "var/log/dmesg")
+SOFTWARE_VERSION_FILE = "usr/lib/librknnrt.version"
+NO_VERSION = {"text": None, "version": None, "commit": None, "date": None}
 LAST_LINES = 50
 MAXIMUM_LIBRARY = 256 * 2**20
 
@@ -193,7 +193,7 @@ def npu_kernel_log(root: Root) -> list[str]:
 def runtime_library(root: Root, library: dict[str, Any]) -> dict[str, Any]:
     """The runtime library's file and the version string inside it; its ELF header is checked first."""
     if library.get("kind") != "shared-object":
-        raise Absent("the runtime is software, there is no library file")
+        return _software_library(root)
     path = find_library(str(library.get("path")), root.folder)
     if path is None:
         raise Absent(f"{library.get('path')} is in none of the usual library folders")
@@ -203,8 +203,15 @@ def runtime_library(root: Root, library: dict[str, Any]) -> dict[str, Any]:
         raise Blocked(str(error)) from error
     with open(path, "rb") as file:
         version = library_version(file.read(MAXIMUM_LIBRARY))
-    nothing = {"text": None, "version": None, "commit": None, "date": None}
-    return {"path": path, "elf": elf.describe(), **(version or nothing)}
+    return {"path": path, "elf": elf.describe(), **(version or NO_VERSION)}
+
+
+def _software_library(root: Root) -> dict[str, Any]:
+    """An emulated board says in a text file what its library would say in itself."""
+    version = library_version((root.optional(SOFTWARE_VERSION_FILE) or "").encode())
+    if version is None:
+        raise Absent("the runtime is software, there is no library file")
+    return {"path": "/" + SOFTWARE_VERSION_FILE, "elf": None, **version}
 
 
 def rknn_server(root: Root) -> dict[str, str | None]:
@@ -216,8 +223,7 @@ def rknn_server(root: Root) -> dict[str, str | None]:
                     version = server_version(file.read(MAXIMUM_LIBRARY))
             except OSError as error:
                 raise Blocked(f"/{path}: {error.strerror}") from error
-            nothing = {"text": None, "version": None, "commit": None, "date": None}
-            return {"path": "/" + path, **(version or nothing)}
+            return {"path": "/" + path, **(version or NO_VERSION)}
     raise Absent("rknn_server is not installed")
 
 

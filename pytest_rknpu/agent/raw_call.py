@@ -1,9 +1,13 @@
 """The ``call`` step: any RKNN function with any arguments, allowed in a child only, because it may crash.
 
-An argument is an int, or a dict with one key: ``null`` (True), ``context`` (handle of a context, also of a
-destroyed one), ``context_pointer`` (address of a variable that holds the handle; a new name starts as 0 and
-becomes a context if the call succeeds and fills it), ``memory`` (address of a ``rknn_tensor_mem``, also of a
-destroyed one), ``blob`` (address of a writable copy of the blob, followed by a NUL).
+An argument is an int, or a dict with one key:
+
+- ``null`` (True): a NULL pointer;
+- ``context``: the handle of a context, also of a destroyed one;
+- ``context_pointer``: the address of a variable that holds the handle, 0 for a new name. What the call writes
+  there is from then on the context of that name;
+- ``memory``: the address of a ``rknn_tensor_mem``, also of a destroyed one;
+- ``blob``: the address of a writable copy of the blob, followed by a NUL.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ def build_call(arguments: dict[str, Any], compiler: Compiler) -> Step:
         raise ProgramFailure(f"key 'function': {name!r} is no RKNN function")
     if not isinstance(given, list) or len(given) > MAXIMUM_ARGUMENTS:
         raise ProgramFailure(f"key 'arguments': expected a list of at most {MAXIMUM_ARGUMENTS}")
-    pointers: list[tuple[str, Any]] = []
+    pointers: list[ContextPointer] = []
     values = [_argument(number, entry, compiler, pointers) for number, entry in enumerate(given)]
     prototype = PROTOTYPES.get(name)
     if prototype is not None and len(prototype.arguments) != len(given):
@@ -38,11 +42,11 @@ def build_call(arguments: dict[str, Any], compiler: Compiler) -> Step:
     function = (
         binding.function(name) if prototype is not None else binding.function_with_integers(name, len(given))
     )
-    state = compiler.state
 
     def step(iteration: int) -> int:
         code = function(*[value() for value in values])
-        _adopt(state, pointers)
+        for pointer in pointers:
+            pointer.adopt()
         if code not in accepted:
             raise RknnFailure(name, code)
         return code or 0
@@ -50,14 +54,45 @@ def build_call(arguments: dict[str, Any], compiler: Compiler) -> Step:
     return step
 
 
-def _adopt(state: State, pointers: list[tuple[str, Any]]) -> None:
-    """Contexts that the call created through a pointer become known by their names."""
-    for name, variable in pointers:
-        if variable.value and name not in state.contexts and name not in state.stale_contexts:
-            state.contexts.add(name, Context(name, variable.value))
+class ContextPointer:
+    """A ``rknn_context`` variable whose address a call gets, and whose new value becomes a context."""
+
+    def __init__(self, name: str, state: State) -> None:
+        self._name = name
+        self._state = state
+        self._variable = state.binding.structures.context(0)
+        self._before = 0
+
+    def address(self) -> int:
+        """Address of the variable, which holds the handle of the context so far, or 0."""
+        self._before = _context(self._state, self._name) if _is_known(self._state, self._name) else 0
+        self._variable.value = self._before
+        return ctypes.addressof(self._variable)
+
+    def adopt(self) -> None:
+        """After the call: a value that it wrote is the context of this name."""
+        written = self._variable.value
+        if written not in (0, self._before):
+            self._state.contexts[self._name] = Context(self._name, written)
 
 
-def _argument(number: int, entry: Any, compiler: Compiler, pointers: list[tuple[str, Any]]) -> Argument:
+def _is_known(state: State, name: str) -> bool:
+    return name in state.contexts or name in state.stale_contexts
+
+
+def _context(state: State, name: str) -> int:
+    """Handle of a context, a live one before a destroyed one of the same name."""
+    stale = state.stale_contexts.get(name)
+    return state.contexts[name].handle if name in state.contexts or stale is None else stale
+
+
+def _memory(state: State, name: str) -> int:
+    """Address of a ``rknn_tensor_mem``, a live one before a destroyed one of the same name."""
+    stale = state.stale_memories.get(name)
+    return state.memories[name].pointer if name in state.memories or stale is None else stale
+
+
+def _argument(number: int, entry: Any, compiler: Compiler, pointers: list[ContextPointer]) -> Argument:
     if isinstance(entry, int) and not isinstance(entry, bool) and -(2**63) <= entry < 2**64:
         return lambda: entry
     if isinstance(entry, dict) and len(entry) == 1:
@@ -71,7 +106,7 @@ def _argument(number: int, entry: Any, compiler: Compiler, pointers: list[tuple[
     )
 
 
-def _named(kind: str, value: str, compiler: Compiler, pointers: list[tuple[str, Any]]) -> Argument:
+def _named(kind: str, value: str, compiler: Compiler, pointers: list[ContextPointer]) -> Argument:
     state = compiler.state
     if kind == "blob":
         if value not in compiler.blobs:
@@ -79,23 +114,10 @@ def _named(kind: str, value: str, compiler: Compiler, pointers: list[tuple[str, 
         buffer = ctypes.create_string_buffer(compiler.blobs[value])
         return lambda: ctypes.addressof(buffer)
     if kind == "context_pointer":
-        variable = state.binding.structures.context(0)
-        pointers.append((value, variable))
         compiler.contexts.alive.add(value)
-
-        def point() -> int:
-            known = state.contexts.get(value)
-            variable.value = known.handle if known else state.stale_contexts.get(value, 0)
-            return ctypes.addressof(variable)
-
-        return point
-    names = compiler.contexts if kind == "context" else compiler.memories
+        pointers.append(ContextPointer(value, state))
+        return pointers[-1].address
+    names, read = (compiler.contexts, _context) if kind == "context" else (compiler.memories, _memory)
     if value not in names.stale:
         names.use(value)
-    if kind == "context":
-        return lambda: (
-            state.stale_contexts[value] if value in state.stale_contexts else state.contexts[value].handle
-        )
-    return lambda: (
-        state.stale_memories[value] if value in state.stale_memories else state.memories[value].pointer
-    )
+    return lambda: read(state, value)

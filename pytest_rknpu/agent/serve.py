@@ -10,7 +10,7 @@ import platform
 import sys
 from typing import Any, Callable, Dict
 
-from .binding import Binding
+from .binding import bind
 from .children import child_request, run_child
 from .compiler import Services
 from .executor import execute
@@ -21,7 +21,6 @@ from .log_capture import LogCapture
 from .probe import probe
 from .state import State
 from .store import DEFAULT_FOLDER, ModelStore
-from .structures import layouts, native_pointer_bits
 
 AGENT_VERSION = "1.0"
 """Version of the contract that this agent speaks."""
@@ -81,7 +80,7 @@ class Agent:
             self._state = None
         self._library = opened = open_library(library)
         self._library_spec = library
-        binding = Binding(opened.symbol, layouts(native_pointer_bits(), opened.context_bits))
+        binding = bind(opened)
         self._root, self._store, self._state = root, ModelStore(model_cache), State(binding)
         return {
             "ok": True,

@@ -7,21 +7,25 @@ overwritten.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tempfile
+import time
 
 from .failures import ProgramFailure, StorageFailure
 
 DEFAULT_FOLDER = "~/.cache/pytest-rknpu/models"
 SUFFIX = ".rknn"
+PARTIAL = ".partial-"
+LEFTOVER_S = 3600
 
 
 class ModelStore:
     """Models in one folder, which is made when first needed. Hashes are 64 lower-case hexadecimal digits."""
 
     def __init__(self, folder: str) -> None:
-        self.folder = os.path.expanduser(folder)
+        self.folder = os.path.abspath(os.path.expanduser(folder))
         self._verified: dict[str, tuple[int, int, int]] = {}
         self._loaded: dict[str, bytes] = {}
 
@@ -69,6 +73,7 @@ class ModelStore:
             return
         try:
             os.makedirs(self.folder, exist_ok=True)
+            self._remove_leftovers()
             self._write(sha256, data)
         except OSError as error:
             raise StorageFailure(
@@ -76,8 +81,16 @@ class ModelStore:
                 "make room or give another model_cache"
             ) from error
 
+    def _remove_leftovers(self) -> None:
+        """Remove what copies left that were cut off long ago; younger files may be another agent's."""
+        for name in os.listdir(self.folder):
+            path = os.path.join(self.folder, name)
+            with contextlib.suppress(OSError):
+                if name.startswith(PARTIAL) and time.time() - os.stat(path).st_mtime > LEFTOVER_S:
+                    os.unlink(path)
+
     def _write(self, sha256: str, data: bytes) -> None:
-        descriptor, temporary = tempfile.mkstemp(prefix=".partial-", dir=self.folder)
+        descriptor, temporary = tempfile.mkstemp(prefix=PARTIAL, dir=self.folder)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)

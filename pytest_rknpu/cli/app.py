@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -33,6 +34,8 @@ def run(arguments: Sequence[str]) -> int:
     What the user can mend is one line on stderr and exit code 2; anything else is a fault of ours and keeps
     its traceback.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a note in boards.toml may be in any script
     try:
         code = application(args=list(arguments), prog_name="rknpu", standalone_mode=False)
         sys.stdout.flush()

@@ -131,7 +131,7 @@ def decode(data: bytes, *, tolerate_truncation: bool = False) -> PackedModel:
         raise ModelError("the digest does not fit the content")
     try:
         return _from_fields(json.loads(body[:header_length]), body[header_length:], digest.hex())
-    except (ValueError, TypeError, KeyError, IndexError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         raise ModelError(f"the header is not one of a model: {error!r}") from error
 
 

@@ -90,7 +90,7 @@ def _provide_weights(state: State, context: Context, master: int) -> None:
         if source.weights is None or source.model.weight_size != context.model.weight_size:
             text = "the context in extend.ctx has no weights that fit this model"
             raise Rejected(ErrorCode.RKNN_ERR_PARAM_INVALID, text)
-        _adopt_weights(state, context, source.weights)
+        _adopt_weights(state, context, source)
         return
     if context.model.weights is None:
         text = (
@@ -103,9 +103,14 @@ def _provide_weights(state: State, context: Context, master: int) -> None:
         context.weights = part
 
 
-def _adopt_weights(state: State, context: Context, weights: Part) -> None:
-    state.hold(context, weights.storage)
-    context.weights = weights
+def _adopt_weights(state: State, context: Context, source: Context) -> None:
+    """Use the weights of ``source``, whoever gave them."""
+    if source.weights is None:
+        return
+    state.hold(context, source.weights.storage)
+    context.weights = source.weights
+    if "weight" in source.outside:
+        context.outside["weight"] = source.outside["weight"]
 
 
 def _own_internal(state: State, context: Context) -> None:
@@ -131,8 +136,7 @@ def dup_context(state: State, source: int, out: int) -> None:
         raise Rejected(ErrorCode.RKNN_ERR_CTX_INVALID, "a context pointer is NULL")
     parent = state.context(state.structures.context.from_address(source).value)
     context = _new_context(state, parent.model, parent.flags)
-    if parent.weights is not None:
-        _adopt_weights(state, context, parent.weights)
+    _adopt_weights(state, context, parent)
     if state.hooks.duplicates_share_internal and parent.internal is not None:
         state.hold(context, parent.internal.storage)
         context.internal = parent.internal
@@ -171,7 +175,8 @@ def set_weight_mem(state: State, handle: int, address: int) -> None:
     It does not sync it (seen with 1.5.2 and 1.6.0): that is the application's (MEM-14).
     """
     context = state.context(handle)
-    part = state.memory(address).part
+    memory = state.memory(address)
+    part = memory.part
     if not context.has(InitFlag.RKNN_FLAG_MEM_ALLOC_OUTSIDE):
         raise Rejected(
             ErrorCode.RKNN_ERR_PARAM_INVALID, "the context was not made with RKNN_FLAG_MEM_ALLOC_OUTSIDE"
@@ -180,20 +185,22 @@ def set_weight_mem(state: State, handle: int, address: int) -> None:
     if context.model.weights is not None:
         weights = _weight_bytes(context.model)
         part.storage.cpu[part.offset : part.offset + len(weights)] = weights
-    _adopt_weights(state, context, part)
+    state.hold(context, part.storage)
+    context.weights, context.outside["weight"] = part, memory
 
 
 def set_internal_mem(state: State, handle: int, address: int) -> None:
     """rknn_set_internal_mem: where the context keeps its activations."""
     context = state.context(handle)
-    part = state.memory(address).part
+    memory = state.memory(address)
+    part = memory.part
     if not context.flags & _OUTSIDE_INTERNAL:
         text = "the context was made without RKNN_FLAG_MEM_ALLOC_OUTSIDE and RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE"
         raise Rejected(ErrorCode.RKNN_ERR_PARAM_INVALID, text)
     if not state.hooks.internal_fits(part.size, context.model.internal_size):
         _require_size(part, context.model.internal_size, "internal")
     state.hold(context, part.storage)
-    context.internal = part
+    context.internal, context.outside["internal"] = part, memory
 
 
 def _require_size(part: Part, needed: int, what: str) -> None:

@@ -38,7 +38,9 @@ def inputs_set(state: State, handle: int, count: int, inputs: int) -> None:
             raise Rejected(ErrorCode.RKNN_ERR_INPUT_INVALID, text)
         if not given.buf:
             raise Rejected(ErrorCode.RKNN_ERR_INPUT_INVALID, f"the buffer of input {given.index} is NULL")
-        _own_input(state, context, given.index).part.write(0, _native_bytes(state, context, given))
+        data = _native_bytes(state, context, given)
+        # Only now: an input that was refused is not set.
+        _own_input(state, context, given.index).part.write(0, data)
 
 
 def _require_general_api(context: Context, forbidding: InitFlag, bindings: list[Binding | None]) -> None:

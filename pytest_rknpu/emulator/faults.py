@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+import numpy as np
+
 from pytest_rknpu.agent.abi import CoreMask, MemorySyncMode
 from pytest_rknpu.emulator.hooks import Bytes, Hooks, OutputWrite, Range, RootFacts, SyncStep
 from pytest_rknpu.emulator.memory import LINE_BYTES
@@ -89,7 +91,8 @@ def _ignore_offset(hooks: Hooks, _: Parameters) -> Hooks:
 
 
 def _write_back_late(hooks: Hooks, _: Parameters) -> Hooks:
-    return replace(hooks, cache=replace(hooks.cache, cleaning_clears_dirty=False, evictions_after_run=1.0))
+    cache = replace(hooks.cache, cleaning_clears_dirty=False, writes_back_after_run=True)
+    return replace(hooks, cache=cache)
 
 
 def _lose_edge_neighbours(hooks: Hooks, _: Parameters) -> Hooks:
@@ -124,7 +127,8 @@ def _previous_frame(request: OutputWrite, sound: list[tuple[int, Bytes]]) -> lis
 
 
 def _scratch_in_output(request: OutputWrite, sound: list[tuple[int, Bytes]]) -> list[tuple[int, Bytes]]:
-    scratch = ~request.internal[: min(LINE_BYTES, len(request.data))]
+    # It differs from run to run, so that a reference made by zero copy too (mini runtime) does not agree.
+    scratch = ~request.internal[: min(LINE_BYTES, len(request.data))] + np.uint8(request.run_number % 256)
     return [*sound, (0, scratch)]
 
 
@@ -146,11 +150,13 @@ def _core_dependent(hooks: Hooks, _: Parameters) -> Hooks:
 
 
 def _scribble(hooks: Hooks, _: Parameters) -> Hooks:
-    def scribble(weights: Bytes, run_number: int) -> None:
-        if len(weights):
-            weights[run_number * 97 % len(weights)] ^= 0x55
+    def writes(weights: Bytes, run_number: int) -> list[tuple[int, Bytes]]:
+        if not len(weights):
+            return []
+        position = run_number * 97 % len(weights)
+        return [(position, weights[position : position + 1] ^ np.uint8(0x55))]
 
-    return replace(hooks, scribble_weights=scribble)
+    return replace(hooks, weight_writes=writes)
 
 
 def _crash(hooks: Hooks, _: Parameters) -> Hooks:

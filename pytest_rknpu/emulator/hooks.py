@@ -53,6 +53,7 @@ class OutputWrite:
     core_mask: int
     zero_copy: bool
     internal: Bytes
+    run_number: int
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,9 @@ def output_writes(request: OutputWrite) -> list[tuple[int, Bytes]]:
     return [(0, request.data)]
 
 
-def scribble_weights(weights: Bytes, run_number: int) -> None:
-    """What a zero-copy run does to the weight memory besides reading it: nothing."""
+def weight_writes(weights: Bytes, run_number: int) -> list[tuple[int, Bytes]]:
+    """(offset, bytes) that a zero-copy run writes to the weight memory: none."""
+    return []
 
 
 def copying_form(form: Form) -> Form:
@@ -128,7 +130,7 @@ class Hooks:
     accepts_import_at: Callable[[int], bool] = accepts_import_at
     internal_fits: Callable[[int, int], bool] = internal_fits
     output_writes: Callable[[OutputWrite], list[tuple[int, Bytes]]] = output_writes
-    scribble_weights: Callable[[Bytes, int], None] = scribble_weights
+    weight_writes: Callable[[Bytes, int], list[tuple[int, Bytes]]] = weight_writes
     copying_form: Callable[[Form], Form] = copying_form
     reject_argument: Callable[[], None] = reject_argument
     run_error_line: Callable[[], str | None] = run_error_line

@@ -8,7 +8,7 @@ from pytest_rknpu.agent.abi import AllocationFlag, ErrorCode, MemorySyncMode, Te
 from pytest_rknpu.emulator.hooks import Range
 from pytest_rknpu.emulator.state import Memory, Part, Rejected, State, sync_range
 
-_MAX_BYTES = 1 << 31
+_MAX_BYTES = 1 << 29  # a board's memory has an end; the emulator keeps three copies
 _MODES = frozenset(int(mode) for mode in MemorySyncMode)
 
 
@@ -33,7 +33,8 @@ def create_mem2(state: State, handle: int, size: int, alloc_flags: int) -> int:
 
 def _create(state: State, size: int, *, coherent: bool) -> int:
     if not 0 < size <= _MAX_BYTES:
-        raise Rejected(ErrorCode.RKNN_ERR_PARAM_INVALID, f"a memory of {size} bytes")
+        code = ErrorCode.RKNN_ERR_MALLOC_FAIL if size else ErrorCode.RKNN_ERR_PARAM_INVALID
+        raise Rejected(code, f"a memory of {size} bytes")
     try:
         storage = state.shared_storage(size, coherent=coherent)
     except OSError as error:

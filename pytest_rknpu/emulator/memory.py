@@ -50,16 +50,16 @@ Lines = npt.NDArray[np.bool_]
 class CacheBehaviour:
     """How the CPU's caches behave; probabilities are per line and moment.
 
-    ``evictions``: replacement of a line at each `Storage.age`. ``evictions_after_run``: the same at the
-    end of a run. ``cleaning_clears_dirty`` and ``edges_are_cleaned`` are True on sound hardware and
-    kernels.
+    ``refetch``: a dropped line is fetched again at once. ``evictions``: replacement of a line at each
+    `Storage.age`. The rest is as it stands here on sound hardware and kernels; ``writes_back_after_run``
+    writes every dirty line back at the end of a run.
     """
 
     refetch: float = 15 / 16
     evictions: float = 1 / 32
-    evictions_after_run: float = 1 / 32
     cleaning_clears_dirty: bool = True
     edges_are_cleaned: bool = True
+    writes_back_after_run: bool = False
 
 
 class Storage:
@@ -152,15 +152,12 @@ class Storage:
         if unseen.size:
             self._copy_lines(unseen)
 
-    def age(self, *, after_run: bool = False) -> None:
-        """Let the CPU's caches replace a few lines: written back if dirty, then dropped, mostly fetched
-        again.
-        """
+    def age(self) -> None:
+        """Let the caches replace a few lines: written back if dirty, dropped, mostly fetched again."""
         if self.coherent:
             return
         self.observe()
-        probability = self._behaviour.evictions_after_run if after_run else self._behaviour.evictions
-        count = self._generator.binomial(len(self.dirty), probability)
+        count = self._generator.binomial(len(self.dirty), self._behaviour.evictions)
         if not count:
             return
         everything = count == len(self.dirty)
@@ -170,6 +167,13 @@ class Storage:
         self.dirty[victims] = False
         self._copy_lines(victims)
         self.valid[victims] = self._draw(count)
+
+    def age_after_run(self) -> None:
+        """The same at the end of a run, when the NPU has written its outputs."""
+        self.age()
+        if not self.coherent and self._behaviour.writes_back_after_run:
+            self._device_lines[self.dirty] = self._cpu_lines[self.dirty]
+            self.dirty[:] = False
 
     def _write_back(self, lines: slice) -> None:
         dirty = np.flatnonzero(self.dirty[lines]) + lines.start

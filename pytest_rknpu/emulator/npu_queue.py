@@ -21,6 +21,11 @@ class NpuQueue:
         self._busy = False
         self._waiting: deque[threading.Lock] = deque()
 
+    @property
+    def waiting(self) -> int:
+        """How many jobs wait for the one that runs."""
+        return len(self._waiting)
+
     @contextmanager
     def job(self) -> Iterator[None]:
         """Hold the NPU for one job."""

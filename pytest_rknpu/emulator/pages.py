@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -26,7 +27,8 @@ class Pages:
         self.address = int(data.ctypes.data)
         self.fd = fd
         self._mapping = mapping
-        self._close = close
+        # Pages that nobody releases give their descriptor back when they are collected.
+        self._finalizer = weakref.finalize(self, close, fd) if fd >= 0 else None
 
     def release(self) -> None:
         """Unmap and close. A view that somebody still holds keeps the mapping until it goes."""
@@ -35,8 +37,8 @@ class Pages:
         with suppress(BufferError):
             if self._mapping is not None:
                 self._mapping.close()
-        if self.fd >= 0:
-            self._close(self.fd)
+        if self._finalizer is not None:
+            self._finalizer()
             self.fd = -1
 
 
@@ -69,6 +71,8 @@ def adopt(fd: int, close: Callable[[int], None]) -> Pages:
     """
     size = os.fstat(fd).st_size
     whole = size // PAGE_BYTES * PAGE_BYTES
+    if not whole:
+        raise ValueError(f"{size} bytes are less than a page")
     duplicate = os.dup(fd)
     try:
         return _mapped(duplicate, whole, close)

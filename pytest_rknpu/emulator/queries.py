@@ -23,7 +23,8 @@ def query(state: State, handle: int, command: int, info: int, size: int) -> None
     """rknn_query: fills the structure at ``info``, whose ``size`` must be that of the command's structure."""
     context = state.context(handle)
     found = _COMMANDS.get(command)
-    if found is None or (state.platform.is_mini and command in _NOT_ON_MINI):
+    missing = _NOT_ON_MINI if state.platform.is_mini else _ON_MINI_ONLY
+    if found is None or command in missing:
         text = f"query command {command} is not supported on {state.platform.soc.name}"
         raise Rejected(ErrorCode.RKNN_ERR_PARAM_INVALID, text)
     structure, answer = found
@@ -171,7 +172,8 @@ _COMMANDS: Mapping[int, tuple[str, Answer]] = {
 }
 """RKNN_QUERY_INPUT_DYNAMIC_RANGE is missing: no emulated model has several shapes."""
 
-# Table 4-1: not on the mini runtime; RKNN_QUERY_DEVICE_MEM_INFO is there and nowhere else.
+# Table 4-1 of the C API reference.
+_ON_MINI_ONLY = frozenset({QueryCommand.RKNN_QUERY_DEVICE_MEM_INFO})
 _NOT_ON_MINI = frozenset(
     {
         QueryCommand.RKNN_QUERY_PERF_DETAIL,

@@ -42,8 +42,8 @@ class _Frame:
         self._state, self._context = state, context
         self._inputs = _bound(context.inputs, ErrorCode.RKNN_ERR_INPUT_INVALID, "input")
         self._outputs = _bound(_outputs(state, context), ErrorCode.RKNN_ERR_OUTPUT_INVALID, "output")
-        self._weights = _given(context.weights, "weight")
-        self._internal = _given(context.internal, "internal")
+        self._weights = _given(context, context.weights, "weight")
+        self._internal = _given(context, context.internal, "internal")
         parts = [binding.part for binding in (*self._inputs, *self._outputs)] + [
             self._weights,
             self._internal,
@@ -72,7 +72,8 @@ class _Frame:
                 self._layer(number)
         with self._state.queue.job(), self._state.lock:
             self._store_outputs()
-            self._age(after_run=True)
+            for storage in self._storages:
+                storage.age_after_run()
             self._maintain("outputs", self._outputs, MemorySyncMode.RKNN_MEMORY_SYNC_FROM_DEVICE)
         self._context.run_microseconds = (time.perf_counter_ns() - started) // 1000
         self._context.runs += 1
@@ -85,9 +86,9 @@ class _Frame:
         for storage in self._storages:
             self._state.let_go(storage)
 
-    def _age(self, *, after_run: bool = False) -> None:
+    def _age(self) -> None:
         for storage in self._storages:
-            storage.age(after_run=after_run)
+            storage.age()
 
     def _maintain(
         self, side: Literal["inputs", "outputs"], bindings: list[Binding], mode: MemorySyncMode
@@ -135,11 +136,14 @@ class _Frame:
                 core_mask=context.core_mask,
                 zero_copy=binding.memory is not None,
                 internal=self._internal.read(0, model.internal_size),
+                run_number=context.runs,
             )
             for offset, data in self._state.hooks.output_writes(request):
                 binding.part.write(offset, data)
         if self._zero_copy:
-            self._state.hooks.scribble_weights(self._weights.read(0, model.weight_size), context.runs)
+            weights = self._weights.read(0, model.weight_size)
+            for offset, data in self._state.hooks.weight_writes(weights, context.runs):
+                self._weights.write(offset, data)
 
 
 def _outputs(state: State, context: Context) -> list[Binding | None]:
@@ -166,7 +170,11 @@ def _bound(bindings: list[Binding | None], code: ErrorCode, side: str) -> list[B
     return found
 
 
-def _given(part: Part | None, what: str) -> Part:
+def _given(context: Context, part: Part | None, what: str) -> Part:
+    """The weight or internal memory, or Rejected where the application did not give it or destroyed it."""
+    memory = context.outside.get(what)
+    if memory is not None and not memory.alive:
+        raise Rejected(ErrorCode.RKNN_ERR_PARAM_INVALID, f"the {what} memory was destroyed")
     if part is None:
         raise Rejected(
             ErrorCode.RKNN_ERR_FAIL, f"the {what} memory that was promised from outside is not set"

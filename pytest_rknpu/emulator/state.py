@@ -46,7 +46,7 @@ class Part:
         """A view of ``size`` bytes; beyond the storage there are zeros (undersized buffers only)."""
         begin = self.offset + start
         view = self.storage.device_read(begin, begin + size)
-        return view if len(view) == size else np.resize(np.append(view, np.zeros(size, np.uint8)), size)
+        return view if len(view) == size else np.append(view, np.zeros(size - len(view), np.uint8))
 
     def write(self, start: int, data: Bytes) -> None:
         """Write ``data``; what would lie beyond the end of the storage is lost."""
@@ -92,6 +92,8 @@ class Context:
     outputs: list[Binding | None]
     weights: Part | None = None
     internal: Part | None = None
+    outside: dict[str, Memory] = field(default_factory=dict)
+    """Memory for "weight" or "internal" that the application gave and may destroy too early."""
     core_mask: int = 0
     runs: int = 0
     run_microseconds: int | None = None

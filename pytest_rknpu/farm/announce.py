@@ -9,11 +9,14 @@ import pytest
 
 
 def announce(config: pytest.Config, text: str) -> None:
-    """Show one line now, whatever is being captured. An xdist worker has its controller's stderr for that."""
+    """Show one line now, whatever is being captured.
+
+    An xdist worker has a terminal reporter too, but what it writes goes nowhere; its stderr is the controller's.
+    """
     capture = config.pluginmanager.getplugin("capturemanager")
     terminal = config.pluginmanager.getplugin("terminalreporter")
     with capture.global_and_fixture_disabled() if capture is not None else nullcontext():
-        if terminal is None:
+        if terminal is None or hasattr(config, "workerinput"):
             print(f"rknpu: {text}", file=sys.stderr, flush=True)
             return
         terminal.ensure_newline()

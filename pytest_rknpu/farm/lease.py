@@ -63,7 +63,8 @@ def lease_folder() -> Path:
     folder = Path(chosen) if chosen else _DEFAULT_FOLDER
     try:
         folder.mkdir(parents=bool(chosen))
-        folder.chmod(0o1777)  # every user of the host may lease, nobody removes another's lock
+        # Every user of the host may lease. Not sticky: there filelock takes no lock that another user made.
+        folder.chmod(0o777)
     except FileExistsError:
         pass
     except OSError as error:
@@ -129,7 +130,7 @@ def _file_name(key: str) -> str:
 
 
 def _write_holder(lock_path: Path, text: str) -> None:
-    """Write in place: in a sticky folder nobody can replace a file that another user made.
+    """Write in place, so that it also works in a sticky folder, where nobody can replace another user's file.
 
     Failing to write it must not cost the lease, since it only informs.
     """

@@ -26,6 +26,7 @@ _PATTERNS: Mapping[str, str] = {
     "python": "must be a command or a path without blanks or characters special to a shell",
     "runtime_version": 'must be a version such as "2.3.2"',
     "driver_version": 'must be a version such as "0.9.8"',
+    "note": "must have no control characters but line breaks",
     "library": "must be a path that does not begin with `-` and has no control characters",
     "ssh_config": "must be a path that does not begin with `-` and has no control characters",
 }

@@ -52,6 +52,7 @@ Command = Annotated[
     str, StringConstraints(pattern=r"^/?[A-Za-z0-9_.][A-Za-z0-9_.+-]*(/[A-Za-z0-9_.+-]+)*$", max_length=4096)
 ]
 File = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f-][^\x00-\x1f]*$", max_length=4096)]
+Text = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$", max_length=2000)]
 Version = Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+([a-z][0-9]+)?$", max_length=32)]
 Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=64)]
 
@@ -143,8 +144,8 @@ class Board(BaseModel):
     tags: tuple[Tag, ...] = Field(
         default=(), description="Words of your own, shown in reports.", examples=[["lab-2"]]
     )
-    note: str | None = Field(
-        default=None, max_length=2000, description="Anything a reader should know.", examples=["no heat sink"]
+    note: Text | None = Field(
+        default=None, description="Anything a reader should know.", examples=["no heat sink"]
     )
 
     @model_validator(mode="before")

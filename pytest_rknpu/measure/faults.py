@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import math
 
+#: Below it n and n + 1 iterations can no longer be told apart in double precision; nobody runs that many.
+SMALLEST_BOUND = 1e-9
+
 
 def fault_rate_bound(n: int, confidence: float = 0.95) -> float:
     """The fault rate (share of iterations) above which ``n`` clean iterations speak, at ``confidence``.
@@ -24,9 +27,11 @@ def fault_rate_bound(n: int, confidence: float = 0.95) -> float:
 def iterations_for_bound(bound: float, confidence: float = 0.95) -> int:
     """The fewest clean iterations whose ``fault_rate_bound`` is no more than ``bound``.
 
-    ValueError: bound or confidence outside (0, 1).
+    ValueError: bound or confidence outside (0, 1), or a bound below 1e-9.
     """
     _check_share("bound", bound)
+    if bound < SMALLEST_BOUND:
+        raise ValueError(f"bound {bound} is below {SMALLEST_BOUND}: no run is that long")
     _check_share("confidence", confidence)
     n = max(1, math.ceil(math.log1p(-confidence) / math.log1p(-bound)))
     # The quotient is rounded; the neighbours settle it.

@@ -56,6 +56,7 @@ def judge_top1(
     report("top-1", found.share, "")
     report("top-1 of the reference", expected.share, "")
     report("top-1 flips", float((reference.argmax(axis=1) != actual.argmax(axis=1)).sum()), "samples")
+    report("top-1 ties", float(found.tied), "samples")
     report("labelled", float(found.count), "samples")
     if expected.correct - found.correct <= drop_at_most * found.count:
         return []

@@ -9,14 +9,14 @@ characters through, so that what it builds is finished here.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from junit_xml import TestCase, TestSuite, to_xml_report_string
 
-from pytest_rknpu.report.properties import properties_of
+from pytest_rknpu.report.properties import MAIN_VERSIONS, properties_of
 from pytest_rknpu.report.results import Result, RunRecord
 from pytest_rknpu.verdict import Outcome
 
@@ -25,16 +25,6 @@ FOLDER_NAME = "junit"
 # No board can be called so: their names begin with a letter or digit.
 _WITHOUT_BOARD = "_no-board"
 
-# Property of the suite: key of a result's versions.
-_VERSIONS: Mapping[str, str] = {
-    "BSP": "bsp",
-    "kernel": "kernel",
-    "driver": "driver",
-    "runtime": "runtime",
-    "toolkit": "toolkit",
-    "model compiler": "model_compiler",
-    "clocks": "clocks",
-}
 _NOT_RECORDED = "not recorded"
 
 # Everything that XML 1.0 cannot hold, not even as a reference.
@@ -131,8 +121,8 @@ def _suite_properties(run: RunRecord, results: Sequence[Result]) -> dict[str, st
         "board": last.board or "",
         "SoC": last.soc or "",
         "evidence": last.evidence or "",
-        **{title: versions.get(key, _NOT_RECORDED) for title, key in _VERSIONS.items()},
-        **{key: value for key, value in versions.items() if key not in _VERSIONS.values()},
+        **{title: versions.get(key, _NOT_RECORDED) for title, key in MAIN_VERSIONS.items()},
+        **{key: value for key, value in versions.items() if key not in MAIN_VERSIONS.values()},
         "run": run.run_id,
         "seed": str(run.seed),
         "plugin": run.plugin,

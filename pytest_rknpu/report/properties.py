@@ -1,19 +1,45 @@
-"""What every JUnit test case says of itself beyond pass and fail, in ours and in pytest's own file."""
+"""What results say of themselves in few words, wherever there is no room for all of results.jsonl."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pytest_rknpu.report.results import Result
+
+# How people call the versions that a verdict holds for, and their keys in a result.
+MAIN_VERSIONS: Mapping[str, str] = {
+    "BSP": "bsp",
+    "kernel": "kernel",
+    "driver": "driver",
+    "runtime": "runtime",
+    "toolkit": "toolkit",
+    "model compiler": "model_compiler",
+    "clocks": "clocks",
+}
 
 
 def properties_of(result: Result) -> list[tuple[str, str]]:
-    """Names and values; empty where there is nothing to say."""
-    versions = "; ".join(f"{name}={version}" for name, version in result.versions.items())
+    """What every JUnit test case says beyond pass and fail; empty where there is nothing to say."""
     return [
         ("requirement", ", ".join(result.requirement)),
         ("outcome", str(result.outcome)),
         ("evidence", result.evidence or ""),
         ("board", result.board or ""),
         ("soc", result.soc or ""),
-        ("versions", versions),
+        ("versions", versions_in_brief(result.versions)),
         ("seed", str(result.seed)),
     ]
+
+
+def versions_in_brief(versions: Mapping[str, str]) -> str:
+    """The main versions that were found, and the faults that were seeded.
+
+    What is absent, with its reason, is in results.jsonl only; clocks have no room here.
+    """
+    titles = {key: title for title, key in MAIN_VERSIONS.items() if key != "clocks"}
+    known = [f"{title} {versions[key]}" for key, title in titles.items() if _is_known(versions.get(key, ""))]
+    return "; ".join([*known, f"FAULTS SEEDED {versions['faults']}"] if "faults" in versions else known)
+
+
+def _is_known(version: str) -> bool:
+    return bool(version) and not version.startswith(("absent", "probe blocked"))

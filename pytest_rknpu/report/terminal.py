@@ -12,6 +12,7 @@ import pytest
 from pytest_rknpu import __version__
 from pytest_rknpu.farm.run import Run
 from pytest_rknpu.report.matrix import Line, matrix_lines
+from pytest_rknpu.report.properties import versions_in_brief
 from pytest_rknpu.report.results import Result
 from pytest_rknpu.verdict import Outcome
 
@@ -116,14 +117,14 @@ def _board_lines(results: Sequence[Result]) -> Iterator[str]:
         yield ""
         yield f"{board}: {own[0].soc}, evidence {own[0].evidence}; {_amounts_to(own)}"
         if versions:
-            yield "  " + "; ".join(f"{name} {version}" for name, version in versions.items())
+            yield f"  {versions_in_brief(versions)}"
 
 
 def _amounts_to(own: Sequence[Result]) -> str:
     tried = {id for result in own for id in result.requirement}
     shown = {id for result in own if result.outcome is Outcome.PASS for id in result.requirement}
     shown -= {id for result in own if result.outcome.red for id in result.requirement}
-    count = f"{len(shown)} of {len(tried)} requirements shown"
+    count = f"{len(shown)} of {len(tried)} requirements shown" if tried else "no requirement tried"
     if own[0].evidence == "hardware":
         return count
     return f"{count} in software, which says nothing about silicon"
@@ -133,7 +134,7 @@ def _failure_lines(results: Sequence[Result], run: Run, config: pytest.Config) -
     red = [result for result in results if result.outcome.red]
     for result in red[:_FAILURES_SHOWN]:
         yield ""
-        yield f"{str(result.outcome).upper()} {', '.join(result.requirement)} {result.nodeid}"
+        yield " ".join([str(result.outcome).upper(), *result.requirement, result.nodeid])
         lines = result.message.splitlines()
         yield from (f"  {line}" for line in lines[:_LINES_PER_FAILURE])
         if len(lines) > _LINES_PER_FAILURE:

@@ -265,4 +265,12 @@ int rknn_test_meet(void)
 }
 /* Closes every descriptor above 2, the one for the answer too, and goes on for ever. */
 int rknn_test_close_and_hang(void) { for (int fd = 3; fd < 64; fd++) close(fd); for (;;) pause(); return 0; }
+/* Writes the process number to the file of this name and goes on for ever. */
+int rknn_test_announce_and_hang(const char *path)
+{
+    FILE *file = fopen(path, "w");
+    if (file) { fprintf(file, "%d\n", (int)getpid()); fclose(file); }
+    for (;;) pause();
+    return 0;
+}
 int rknn_test_grandchild(void) { pid_t pid = fork(); if (pid == 0) for (;;) pause(); return (int)pid; }

@@ -6,6 +6,8 @@ import hashlib
 import os
 import select
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -186,3 +188,32 @@ def test_half_an_answer_is_none() -> None:
 def test_signals_have_names() -> None:
     assert signal_name(signal.SIGABRT) == "SIGABRT"
     assert signal_name(63) == "signal 63"
+
+
+def test_a_live_context_comes_before_a_destroyed_one_of_its_name(bound: Run) -> None:
+    query = call("rknn_query", {"context": "c"}, 0, {"blob": "room"}, 8, save="counts")
+    answer = bound(child(INIT, {"op": "destroy", "context": "c"}, INIT, query), blobs={"room": bytes(8)})[
+        "child"
+    ]
+    assert answer["reply"]["values"]["counts"] == 0
+
+
+def test_a_child_dies_with_its_agent(library: dict[str, Any]) -> None:
+    # The agent is a process of its own here, killed while its child hangs.
+    script = f"""
+import json, sys
+from pytest_rknpu.agent import sources
+from pytest_rknpu.agent.children import child_request, run_child
+hang = [{{"op": "call", "function": "rknn_test_announce_and_hang", "arguments": [{{"blob": "path"}}]}}]
+request = child_request({library!r}, "models", "/", hang, {{"path": sys.argv[1].encode()}})
+run_child(request, sources(), 60)
+"""
+    reading, writing = os.pipe()
+    with subprocess.Popen([sys.executable, "-c", script, f"/proc/{os.getpid()}/fd/{writing}"]) as agent:
+        try:
+            pid = int(os.read(reading, 32))
+        finally:
+            agent.kill()
+            os.close(reading)
+            os.close(writing)
+    assert _ends_within(pid, seconds=5)

@@ -206,6 +206,12 @@ def test_the_runtime_library_is_checked_before_it_is_read(tmp_path: Path, fake_r
     assert "usual library folders" in probe(str(tmp_path), nowhere)["runtime_library"]["absent"]
 
 
+def test_software_tells_its_version_in_a_file_of_its_own(tmp_path: Path) -> None:
+    make(tmp_path, {"usr/lib/librknnrt.version": b"librknnrt version: emulated 2.3.2\n"})
+    found = probe(str(tmp_path), SOFTWARE)["runtime_library"]["value"]
+    assert (found["version"], found["elf"]) == ("emulated 2.3.2", None)
+
+
 def test_one_odd_file_does_not_cost_the_other_facts(tmp_path: Path) -> None:
     (tmp_path / "etc/os-release").mkdir(parents=True)
     make(tmp_path, {"proc/cmdline": b"\xff\xfe\0"})

@@ -73,3 +73,15 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StorageFailure, match="another model_cache"):
         ModelStore(str(tmp_path / "file" / "models")).put(SHA, DATA)
+
+
+def test_what_old_interrupted_copies_left_is_removed(tmp_path: Path) -> None:
+    old, young, strange = tmp_path / ".partial-old", tmp_path / ".partial-young", tmp_path / "mine"
+    for path in (old, young, strange):
+        path.write_bytes(b"half a model")
+    os.utime(old, (1, 1))
+    os.utime(strange, (1, 1))
+    ModelStore(str(tmp_path)).put(SHA, DATA)
+    assert not old.exists()
+    assert young.exists()
+    assert strange.exists()

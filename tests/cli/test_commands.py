@@ -82,6 +82,14 @@ def test_errors_from_the_installed_command(rknpu_process) -> None:
     assert "Traceback" not in answer.stderr
 
 
+def test_a_terminal_that_knows_few_letters(rknpu_process, tmp_path: Path) -> None:
+    table = '[[board]]\nname = "one"\nsoc = "rk3588"\nruntime = "emulator"\nnote = "測試"\n'
+    (tmp_path / "boards.toml").write_text(table, encoding="utf-8")
+    answer = rknpu_process("boards", env={**os.environ, "PYTHONIOENCODING": "latin-1"})
+    assert answer.returncode == 0, answer.stderr
+    assert r"\u6e2c\u8a66" in answer.stdout
+
+
 def test_a_reader_that_leaves_early_hears_nothing(tmp_path: Path) -> None:
     read_end, write_end = os.pipe()
     os.close(read_end)

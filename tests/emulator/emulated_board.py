@@ -1,4 +1,4 @@
-"""An emulated board as the tests use it: every call goes through the C function pointers, as the agent's do."""
+"""An emulated board as the tests use it: every call goes through C function pointers, as the agent's do."""
 
 from __future__ import annotations
 
@@ -122,7 +122,9 @@ class Board:
     def mapped(self, address: int) -> Mem:
         structure = self.layouts["rknn_tensor_mem"].from_address(address)
         first = structure.virt_addr + structure.offset
-        return Mem(address, structure, np.frombuffer((ctypes.c_uint8 * structure.size).from_address(first), np.uint8))
+        return Mem(
+            address, structure, np.frombuffer((ctypes.c_uint8 * structure.size).from_address(first), np.uint8)
+        )
 
     def imported(self, context: int, source: Mem, size: int, offset: int) -> Mem | None:
         fd, base = source.structure.fd, source.structure.virt_addr

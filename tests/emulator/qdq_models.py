@@ -20,7 +20,13 @@ class Graph:
     """
 
     def __init__(
-        self, shape: tuple[int, ...], *, scale: float = 1 / 32, zero: int = -9, unsigned: bool = False, seed: int = 1
+        self,
+        shape: tuple[int, ...],
+        *,
+        scale: float = 1 / 32,
+        zero: int = -9,
+        unsigned: bool = False,
+        seed: int = 1,
     ) -> None:
         self.random = np.random.default_rng(seed)
         self.unsigned = unsigned
@@ -74,7 +80,7 @@ class Graph:
         return self.quantise(result, name, scale, zero)
 
     def weights(self, name: str, shape: tuple[int, ...], source: str) -> tuple[str, str]:
-        """Quantised weights per output channel, and an int32 bias with the product of both scales, dequantised."""
+        """int8 weights per output channel and an int32 bias with the product of both scales, dequantised."""
         channels = shape[0]
         scales = (self.random.uniform(0.5, 1.0, channels) / 1024).astype(np.float32)
         self.constant(f"{name}.w.q", self.random.integers(-100, 101, shape), np.int8)
@@ -89,12 +95,27 @@ class Graph:
         return f"{name}.w", f"{name}.b"
 
     def conv(
-        self, name: str, source: str, channels: int, kernel: int = 3, *, groups: int = 1, relu: bool = False, **more: Any
+        self,
+        name: str,
+        source: str,
+        channels: int,
+        kernel: int = 3,
+        *,
+        groups: int = 1,
+        relu: bool = False,
+        **more: Any,
     ) -> str:
         shape = (channels, self.channels[source] // groups, kernel, kernel)
         pads = [kernel // 2] * 4
         self.operator(
-            "Conv", name, [source], self.weights(name, shape, source), relu=relu, group=groups, pads=pads, **more
+            "Conv",
+            name,
+            [source],
+            self.weights(name, shape, source),
+            relu=relu,
+            group=groups,
+            pads=pads,
+            **more,
         )
         self.channels[name] = channels
         return name
@@ -105,7 +126,7 @@ class Graph:
         return name
 
     def finish(self, *outputs: tuple[str, tuple[int, ...]]) -> bytes:
-        """The model's bytes; ``outputs`` are (activation, shape), shown as float under ``<activation>.out``."""
+        """The model's bytes; ``outputs`` are (activation, shape), shown as ``<activation>.out``."""
         shown = []
         for name, shape in outputs:
             self.dequantised(name, f"{name}.out")

@@ -1,4 +1,4 @@
-"""Contexts through the C functions: rknn_init, queries, duplicates, weights and internal memory, destruction."""
+"""Contexts through the C functions: rknn_init, queries, duplicates, memory from outside, destruction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ import pytest
 from emulated_board import TO_DEVICE, Board, bound, copied, random_bytes, zero_copy
 from qdq_models import branches, chain, classifier, odd_rows, one_convolution
 
-from pytest_rknpu.agent.abi import AllocationFlag, CoreMask, ErrorCode, InitFlag, QueryCommand, TensorFormat, TensorType
+from pytest_rknpu.agent.abi import (
+    AllocationFlag,
+    CoreMask,
+    ErrorCode,
+    InitFlag,
+    QueryCommand,
+    TensorFormat,
+    TensorType,
+)
 from pytest_rknpu.emulator import pack
 from pytest_rknpu.inventory.socs import SOCS
 
@@ -59,9 +67,7 @@ def test_null_arguments_of_init() -> None:
     board = Board()
     handle = board.layouts.context(5)
     board.check("init", 0, 0, 10, 0, 0, code=ErrorCode.RKNN_ERR_CTX_INVALID)
-    board.check(
-        "init", ctypes.addressof(handle), 0, 10, 0, 0, code=ErrorCode.RKNN_ERR_PARAM_INVALID
-    )
+    board.check("init", ctypes.addressof(handle), 0, 10, 0, 0, code=ErrorCode.RKNN_ERR_PARAM_INVALID)
     assert handle.value == 0
     path = ctypes.create_string_buffer(b"/nowhere/model.rkem")
     board.check(
@@ -171,7 +177,9 @@ def test_simple_queries() -> None:
     assert (counts.n_input, counts.n_output) == (1, 2)
     version = board.query(context, Query.RKNN_QUERY_SDK_VERSION, "rknn_sdk_version")
     assert (version.api_version, version.drv_version) == (b"emulated 2.1.0", b"emulated 0.9.3")
-    assert board.query(context, Query.RKNN_QUERY_CUSTOM_STRING, "rknn_custom_string").string == b"from the test"
+    assert (
+        board.query(context, Query.RKNN_QUERY_CUSTOM_STRING, "rknn_custom_string").string == b"from the test"
+    )
     sizes = board.sizes(context)
     assert sizes.total_dma_allocated_size >= sizes.total_weight_size + sizes.total_internal_size
     assert sizes.total_sram_size == 956 * 1024
@@ -187,7 +195,13 @@ def test_queries_that_are_refused() -> None:
     board.check("query", context, Query.RKNN_QUERY_INPUT_ATTR, address, size, code=invalid)
     board.check("query", context, Query.RKNN_QUERY_OUTPUT_ATTR, address, size - 1, code=invalid)
     board.check("query", context, Query.RKNN_QUERY_OUTPUT_ATTR, 0, size, code=invalid)
-    for command in (Query.RKNN_QUERY_CMD_MAX, Query.RKNN_QUERY_INPUT_DYNAMIC_RANGE, 99):
+    unknown = (
+        Query.RKNN_QUERY_CMD_MAX,
+        Query.RKNN_QUERY_INPUT_DYNAMIC_RANGE,
+        Query.RKNN_QUERY_DEVICE_MEM_INFO,
+        99,
+    )
+    for command in unknown:
         board.check("query", context, command, address, size, code=invalid)
 
 
@@ -356,6 +370,25 @@ def test_memory_from_outside_must_be_large_enough(missing: int) -> None:
     ):
         small = board.memory(context, size - missing)
         board.check(call, context, small.address, code=ErrorCode.RKNN_ERR_PARAM_INVALID)
+
+
+@pytest.mark.parametrize("what", ["weight", "internal"])
+def test_memory_from_outside_must_outlive_the_runs(what: str) -> None:
+    board = Board()
+    io = zero_copy(board, MODEL, OUTSIDE)
+    sizes = board.sizes(io.context)
+    memories = {
+        name: board.memory(io.context, size)
+        for name, size in (("weight", sizes.total_weight_size), ("internal", sizes.total_internal_size))
+    }
+    for name, memory in memories.items():
+        board.check(f"set_{name}_mem", io.context, memory.address)
+    io.run()
+    board.check("destroy_mem", io.context, memories[what].address)
+    board.check("run", io.context, 0, code=ErrorCode.RKNN_ERR_PARAM_INVALID)
+    fresh = board.memory(io.context, len(memories[what].cpu))
+    board.check(f"set_{what}_mem", io.context, fresh.address)
+    io.run()
 
 
 def test_memory_from_outside_needs_its_flag() -> None:

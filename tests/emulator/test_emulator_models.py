@@ -19,7 +19,9 @@ from pytest_rknpu.emulator.container import decode
 from pytest_rknpu.errors import ConfigurationError, ModelError
 
 
-def whole_graph(model: bytes, real: npt.NDArray[np.float32], *, optimised: bool) -> list[npt.NDArray[np.float32]]:
+def whole_graph(
+    model: bytes, real: npt.NDArray[np.float32], *, optimised: bool
+) -> list[npt.NDArray[np.float32]]:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     if not optimised:
@@ -37,7 +39,9 @@ def on_board(model: bytes, soc: str, real: npt.NDArray[np.float32]) -> list[npt.
     board.check("run", context, 0)
     outputs = board.outputs(context, len(packed.outputs), want_float=True)
     shapes = [packed.tensors[port.tensor].shape for port in packed.outputs]
-    return [np.frombuffer(data, np.float32).reshape(shape) for data, shape in zip(outputs, shapes, strict=True)]
+    return [
+        np.frombuffer(data, np.float32).reshape(shape) for data, shape in zip(outputs, shapes, strict=True)
+    ]
 
 
 def real_input(model: bytes, seed: int) -> npt.NDArray[np.float32]:
@@ -160,7 +164,9 @@ def other_grid() -> bytes:
     graph = Graph((1, 8, 8, 8))
     graph.conv("a", "x", 8)
     graph.constant("other", 0.5)
-    reading = next(node for node in graph.nodes if node.op_type == "DequantizeLinear" and node.input[0] == "x.q")
+    reading = next(
+        node for node in graph.nodes if node.op_type == "DequantizeLinear" and node.input[0] == "x.q"
+    )
     reading.input[1] = "other"
     return graph.finish(("a", (1, 8, 8, 8)))
 

@@ -161,6 +161,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         (EMULATOR + 'tags = "lab"\n', ['key "tags": must be a list, not "lab"']),
         (EMULATOR + 'tags = ["lab", 3]\n', ['key "tags", entry 2: must be a text in quotes, not 3']),
         (EMULATOR + "note = 2024-01-01\n", ['key "note": must be a text in quotes']),
+        (EMULATOR + 'note = "\\u001b[31m"\n', ['key "note": must have no control characters']),
         (REAL + "port = 0\n", ['key "port"']),
         (REAL + "port = 65536\n", ['key "port"']),
         # keys out of place

@@ -35,6 +35,13 @@ def test_iterations_are_the_fewest_that_suffice(bound: float, confidence: float)
     assert n == 1 or fault_rate_bound(n - 1, confidence) > bound
 
 
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99, 0.999])
+def test_the_bound_of_n_iterations_asks_for_n(confidence: float) -> None:
+    """Where the rounded quotient of logarithms falls on either side of n."""
+    for n in range(1, 2000):
+        assert iterations_for_bound(fault_rate_bound(n, confidence), confidence) == n
+
+
 @given(st.integers(1, 10**9), SHARES)
 def test_at_the_bound_a_clean_run_is_as_likely_as_the_confidence_leaves(n: int, confidence: float) -> None:
     import math
@@ -51,6 +58,12 @@ def test_shares_outside_are_refused(share: float) -> None:
         fault_rate_bound(10, share)
     with pytest.raises(ValueError, match="bound"):
         iterations_for_bound(share, 0.95)
+
+
+def test_a_bound_that_no_run_reaches_is_refused() -> None:
+    assert iterations_for_bound(1e-9, 0.95) == 2995732273
+    with pytest.raises(ValueError, match="no run is that long"):
+        iterations_for_bound(9e-10, 0.95)
 
 
 def test_negative_iterations_are_refused() -> None:

@@ -1,6 +1,7 @@
 """Stands in for `pytest_rknpu.session`: boards without an agent, which tests can break as they please.
 
-Boards named ``broken...`` cannot be opened. Each opening is noted in ``$RKNPU_FAKE_EVENTS``.
+Boards named ``broken...``, or put into `UNREACHABLE`, cannot be opened. Each opening is
+noted in ``$RKNPU_FAKE_EVENTS``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any
 
 from pytest_rknpu.errors import BoardError, BoardLost
 from pytest_rknpu.inventory.socs import find_soc
+
+UNREACHABLE: set[str] = set()
 
 
 class BoardSession:
@@ -70,7 +73,7 @@ SimulatorSession = BoardSession
 def open_session(board: Any, *, seed: int, run_dir: Path | None = None) -> Iterator[BoardSession]:
     """Open a board and say so."""
     note(f"open {board.name} {os.getpid()}")
-    if board.name.startswith("broken"):
+    if board.name.startswith("broken") or board.name in UNREACHABLE:
         raise BoardError(f"board {board.name}: no route to host")
     session = BoardSession(board, seed)
     try:

@@ -14,7 +14,7 @@ def test_difference_names_offset_line_and_bytes() -> None:
     actual = bytes(130) + b"\x07" + bytes(125)
     text = describe_difference(expected, actual)
     assert "1 of 256 bytes differ, offsets 130, cache lines 2" in text
-    assert "00 00 07 00" in text.replace("  ", " ")
+    assert "actual   0000070000000000 " in text
 
 
 @given(st.binary(max_size=300), st.binary(max_size=300))
