@@ -42,8 +42,8 @@ _FULL_EXPORTS = _MINI_EXPORTS | {
     "rknn_set_batch_core_num",
     "rknn_create_mem_from_mb_blk",
 }
-# The first release that exports or honours it (observed with 1.5.2 and 1.6.0; rknn_create_mem2: header
-# 2.0.0b0).
+# Observed: 1.5.2 lacks rknn_mem_sync, 1.6.0 lacks rknn_create_mem2, and both ignore the flush flags. The next
+# release line is taken to be the first that has them.
 _EXPORTED_SINCE: Mapping[str, tuple[int, ...]] = {"rknn_mem_sync": (1, 6), "rknn_create_mem2": (2, 0)}
 _FLUSH_FLAGS_SINCE = (2, 0)
 

@@ -40,7 +40,7 @@ def make_root(
         **_identity(found, facts.compatible or found.device_tree),
         **_driver(driver),
         **_clocks(found),
-        "usr/lib/librknnrt.version": f"librknnrt version: {runtime}\n",
+        "etc/emulated-release": f"emulated board support package 1 with runtime {runtime}\n",
     }
     if facts.has_npu_node:
         files.update(_npu_node(found))
@@ -60,7 +60,6 @@ def _identity(soc: SoC, compatible: str) -> dict[str, str]:
         "proc/device-tree/model": f"Emulated {soc.name} board\0",
         "etc/os-release": 'NAME="emulated"\nID=emulated\nPRETTY_NAME="emulated board support package 1"\n'
         'VERSION_ID="1"\n',
-        "etc/emulated-release": "emulated board support package 1\n",
         "proc/version": "Linux version 6.1.0-emulated (emulated)\n",
         "proc/sys/kernel/osrelease": "6.1.0-emulated\n",
         "proc/cmdline": "emulated\n",

@@ -134,6 +134,8 @@ int rknn_query(rknn_context handle, uint32_t command, void *info, uint32_t size)
     case 5: if (size != 512) return -5; strcpy(info, "fake 1.0"); strcpy((char *)info + 256, "fake 0.9"); return 0;
     case 6: if (size != 64) return -5; memset(info, 0, 64); ((uint32_t *)info)[0] = 11; ((uint32_t *)info)[1] = 22;
         ((uint64_t *)info)[1] = 1ULL << 33; return 0;
+    case 7: if (size != 1024) return -5;
+        sprintf(info, "%s, flags 0x%x", find(context->master) ? "shares weights" : "alone", context->flags); return 0;
     case 13: { rknn_input_range *range = info; if (size != sizeof *range) return -5;
         range->shape_number = 2; range->n_dims = 3; strcpy(range->name, "input");
         for (int shape = 0; shape < 3; shape++) for (int dim = 0; dim < 4; dim++) range->dyn_range[shape][dim] = 10 * shape + dim;

@@ -124,11 +124,15 @@ def test_a_model_by_path_by_data_and_with_shared_weights(run: Run) -> None:
         {"op": "init", "context": "path", "path_of": MODEL, "save": "path"},
         {"op": "init", "context": "data", "data": "model", "save": "data"},
         {"op": "init", "context": "slave", "data": "model", "share_weights_of": "data", "flags": 0x20},
+        {"op": "query", "context": "slave", "query": 7, "save": "slave"},
+        {"op": "query", "context": "data", "query": 7, "save": "master"},
         {"op": "dup", "context": "copy", "source": "data", "save": "copy"},
         {"op": "set_core_mask", "context": "data", "mask": 7, "save": "mask"},
         {"op": "destroy", "context": "copy", "save": "destroyed"},
         blobs={"model": b"FAKE other"},
     )
+    assert values.pop("slave") == {"string": "shares weights, flags 0x20", "code": 0}
+    assert values.pop("master") == {"string": "alone, flags 0x0", "code": 0}
     assert values == {"path": 0, "data": 0, "copy": 0, "mask": 0, "destroyed": 0}
 
 

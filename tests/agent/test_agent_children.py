@@ -44,7 +44,8 @@ def test_a_child_has_its_own_handle_and_no_contexts(bound: Run) -> None:
     assert (answer["signal"], answer["exit"], answer["log"]) == (None, 0, "")
 
 
-def test_a_crash_is_a_result_with_its_last_words(bound: Run) -> None:
+def test_a_crash_is_a_result_with_its_last_words(bound: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # it would take the buffer from C's stdout too
     answer = bound(child({"op": "timestamp", "save": "time"}, call("rknn_test_crash")))["child"]
     assert (answer["outcome"], answer["signal"], answer["exit"]) == ("died", "SIGSEGV", None)
     assert answer["reply"] is None
@@ -191,11 +192,21 @@ def test_signals_have_names() -> None:
 
 
 def test_a_live_context_comes_before_a_destroyed_one_of_its_name(bound: Run) -> None:
-    query = call("rknn_query", {"context": "c"}, 0, {"blob": "room"}, 8, save="counts")
-    answer = bound(child(INIT, {"op": "destroy", "context": "c"}, INIT, query), blobs={"room": bytes(8)})[
-        "child"
-    ]
-    assert answer["reply"]["values"]["counts"] == 0
+    # The other context takes the place that the first one had, and leaves it dead.
+    other = {**INIT, "context": "other"}
+    answer = bound(
+        child(
+            INIT,
+            {"op": "destroy", "context": "c"},
+            other,
+            INIT,
+            {"op": "destroy", "context": "other"},
+            call("rknn_query", {"context": "c"}, 0, {"blob": "room"}, 8, save="live"),
+            call("rknn_query", {"context": "other"}, 0, {"blob": "room"}, 8, save="dead"),
+        ),
+        blobs={"room": bytes(8)},
+    )["child"]
+    assert answer["reply"]["values"] == {"live": 0, "dead": -7}
 
 
 def test_a_child_dies_with_its_agent(library: dict[str, Any]) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 Run = Callable[..., Any]
 
@@ -89,6 +93,22 @@ def test_threads_run_side_by_side(bound: Run) -> None:
     assert values["in"] == bytes(256)
     assert values["out"] == b"\1" * 256
     assert set(values) == {"begin 0", "end 0", "begin 1", "end 1", "in", "out"}
+
+
+def test_no_thread_begins_before_all_are_there(bound: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+
+    class SlowlyStarted(threading.Thread):
+        def start(self) -> None:
+            threading.Event().wait(0.02)  # time in which a thread that does not wait would run
+            started.append(time.monotonic_ns())
+            super().start()
+
+    monkeypatch.setattr(threading, "Thread", SlowlyStarted)
+    groups = [[{"op": "timestamp", "save": f"begin {number}"}] for number in range(4)]
+    values = bound({"op": "threads", "groups": groups})
+    assert len(started) == 4
+    assert min(values.values()) > max(started)
 
 
 def test_a_failure_in_a_thread_tells_the_group(bound: Run) -> None:

@@ -14,7 +14,7 @@ def test_covers_the_rknpu2_family_with_linux() -> None:
     assert set(SOCS) == {"rk3588", "rk3576", "rk3568", "rk3566", "rk3562", "rv1126b"} | MINI
 
 
-@pytest.mark.parametrize("soc", SOCS.values(), ids=str)
+@pytest.mark.parametrize("soc", SOCS.values(), ids=tuple(SOCS))
 def test_rows_do_not_contradict_themselves(soc) -> None:
     assert SOCS[soc.name] is soc
     assert bool(soc.core_masks) == ("rknn_set_core_mask" not in soc.unsupported_functions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,9 @@ from pytest_rknpu.models.recipes.figures import probe_figures, top1_share
 from pytest_rknpu.models.recipes.probes import Recipe, calibration_bytes
 from pytest_rknpu.models.recipes.quantise import Grid, eleven_bits, power_of_two, quantise
 from pytest_rknpu.models.store import CALIBRATION, CATALOGUE, FLOAT, LABELLED, QDQ
+
+#: The earliest that a zip file can say.
+_NO_DATE = (1980, 1, 1, 0, 0, 0)
 
 REBUILD = "python -m pytest_rknpu.models.recipes"
 
@@ -37,9 +41,16 @@ def real_values(stored: NDArray[np.int8], grid: Grid) -> NDArray[np.float32]:
 
 
 def archive(**arrays: NDArray[Any]) -> bytes:
-    """An uncompressed .npz: no time stamp and no compressor's version in the bytes."""
+    """An .npz (a zip file of .npy files) without time stamp and compression.
+
+    np.savez streams its members, and Python versions write the headers of such members differently.
+    """
     buffer = io.BytesIO()
-    np.savez(buffer, **arrays)  # type: ignore[arg-type,unused-ignore]
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as members:
+        for name, array in arrays.items():
+            content = io.BytesIO()
+            np.save(content, array, allow_pickle=False)
+            members.writestr(zipfile.ZipInfo(f"{name}.npy", _NO_DATE), content.getvalue())
     return buffer.getvalue()
 
 
