@@ -77,7 +77,9 @@ def npu(
 
 @pytest.fixture
 def inference(request: pytest.FixtureRequest, board: LiveBoard) -> Inference:
-    """``inference(model, inputs)``: float32 (N, C, H, W) in, per output float32 (N, ...) out, on any kind of board.
+    """``inference(model, inputs)`` on any kind of board.
+
+    Float32 (N, C, H, W) in, float32 (N, ...) out for each output.
 
     Boards with a C runtime go through zero copy, simulator boards through RKNN-Toolkit2 (ToolkitError).
     """

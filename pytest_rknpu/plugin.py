@@ -5,25 +5,36 @@ Importing this module must stay cheap, since pytest does so in every project of 
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_rknpu import fixtures
 from pytest_rknpu.errors import ConfigurationError
 from pytest_rknpu.farm.announce import announce
-from pytest_rknpu.farm.collecting import OURS, PROBLEMS, Problems, adopt, manifest_of, parametrise
+from pytest_rknpu.farm.collecting import (
+    OURS,
+    PROBLEMS,
+    Problems,
+    adopt,
+    manifest_of,
+    parametrise,
+    split_by_requirement,
+)
 from pytest_rknpu.farm.finishing import before_test, finishing
-from pytest_rknpu.farm.manifest import read_manifest, remove_manifests, write_manifest
 from pytest_rknpu.farm.options import add_markers, add_options
 from pytest_rknpu.farm.run import RUN, Origin, run_of
 from pytest_rknpu.farm.slots import SLOTS, Slots
-from pytest_rknpu.report.collector import Collector
 
-_COLLECTOR = pytest.StashKey[Collector]()
+if TYPE_CHECKING:
+    from pytest_rknpu.report.collector import Collector
+
+_COLLECTOR: pytest.StashKey[Collector] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,15 +56,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[PROBLEMS] = Problems()
     config.stash[SLOTS] = Slots(run, lambda text: announce(config, text))
     config.pluginmanager.register(fixtures, "rknpu-fixtures")
-    if told is None:
+    if run.configured and not _is_worker(config):
+        from pytest_rknpu.report.collector import Collector
+
         config.stash[_COLLECTOR] = Collector(run, config)
         config.pluginmanager.register(config.stash[_COLLECTOR], "rknpu-collector")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Clear away what workers left for the controller."""
-    if _COLLECTOR in config.stash:
-        remove_manifests(Path(config.stash[RUN].origin.manifest))
+    run = config.stash.get(RUN, None)
+    if run is not None and not _is_worker(config) and os.path.isdir(run.origin.manifest):
+        shutil.rmtree(run.origin.manifest, ignore_errors=True)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -90,19 +104,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     run, problems = config.stash[RUN], config.stash[PROBLEMS]
     problem = None
     try:
+        _keep_required(config, items)
         adopt(items, run)
     except ConfigurationError as error:
         problem = str(error)
     if any(OURS in item.stash for item in items):
         problem = problem or problems.first
-    if _COLLECTOR in config.stash:
-        if problem is not None:
-            raise pytest.UsageError(problem)
-        return
-    manifest = manifest_of(items, problem)
-    if manifest.tests or problem:
-        worker = str(config.workerinput["workerid"])  # type: ignore[attr-defined]  # xdist put it there
-        write_manifest(Path(run.origin.manifest), worker, manifest)
+    if _is_worker(config):
+        _tell_controller(config, items, problem)
+    elif problem is not None:
+        raise pytest.UsageError(problem)
+
+
+def _keep_required(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What --requirement leaves out is deselected, as -k and -m do it."""
+    globs = config.getoption("rknpu_requirements")
+    if globs:
+        kept, left_out = split_by_requirement(items, globs)
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -161,20 +181,39 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         return None
     from pytest_rknpu.farm.schedule import BoardScheduling
 
-    return BoardScheduling(config, log, config.stash[_COLLECTOR].board_of)
+    return BoardScheduling(config, log, config.stash[_COLLECTOR].machine_of)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any) -> None:
     """xdist, controller: read what the worker collected, and refuse the run if its boards cannot be used."""
-    config, collector = node.config, node.config.stash[_COLLECTOR]
+    from pytest_rknpu.farm.manifest import read_manifest
+
+    config = node.config
     manifest = read_manifest(Path(config.stash[RUN].origin.manifest), node.workerinput["workerid"])
+    if manifest is None:
+        return
     if manifest.problem is not None:
         raise pytest.UsageError(manifest.problem)
-    collector.manifest = manifest
+    config.stash[_COLLECTOR].manifest = manifest
     if any(planned.board for planned in manifest.tests.values()):
         for line in _header(config):
             announce(config, line.removeprefix("rknpu: "))
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    """Whether this process runs tests for an xdist controller."""
+    return hasattr(config, "workerinput")
+
+
+def _tell_controller(config: pytest.Config, items: Sequence[pytest.Item], problem: str | None) -> None:
+    """Leave word of what was collected, if it is of any interest."""
+    if problem is None and not any(OURS in item.stash for item in items):
+        return
+    from pytest_rknpu.farm.manifest import write_manifest
+
+    worker = str(config.workerinput["workerid"])  # type: ignore[attr-defined]  # xdist put it there
+    write_manifest(Path(config.stash[RUN].origin.manifest), worker, manifest_of(items, problem))
 
 
 def _header(config: pytest.Config) -> list[str]:

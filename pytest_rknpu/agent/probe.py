@@ -18,7 +18,7 @@ their values:
 - ``cpu_clocks``: by policy ``governor``, ``hertz``, ``available_hertz``, ``minimum_hertz``, ``maximum_hertz``
 - ``thermal``: list of ``zone``, ``type``, ``millidegrees`` (int or None)
 - ``npu_iommu``: "enabled" or "disabled"; ``npu_kernel_log``: list of str, the last messages about the NPU
-- ``runtime_library``: ``path``, ``elf`` (None: software), ``text``, ``version``, ``commit``, ``date``
+- ``runtime_library``: ``path``, ``elf``, ``text``, ``version``, ``commit``, ``date``
 - ``rknn_server``: ``path``, ``text``, ``version``, ``commit``, ``date``
 - ``lite_version``: str, of RKNN-Toolkit-Lite2 for this Python; ``python``: ``version``, ``implementation``
 """
@@ -52,7 +52,6 @@ DRIVER_FILES = ("sys/kernel/debug/rknpu/version", "sys/module/rknpu/version", "p
 LOAD_FILES = ("sys/kernel/debug/rknpu/load", "proc/rknpu/load")
 SERVER_FILES = ("usr/bin/rknn_server", "vendor/bin/rknn_server", "oem/usr/bin/rknn_server")
 LOG_FILES = ("dev/kmsg", "var/log/dmesg")
-SOFTWARE_VERSION_FILE = "usr/lib/librknnrt.version"
 NO_VERSION = {"text": None, "version": None, "commit": None, "date": None}
 LAST_LINES = 50
 MAXIMUM_LIBRARY = 256 * 2**20
@@ -193,7 +192,7 @@ def npu_kernel_log(root: Root) -> list[str]:
 def runtime_library(root: Root, library: dict[str, Any]) -> dict[str, Any]:
     """The runtime library's file and the version string inside it; its ELF header is checked first."""
     if library.get("kind") != "shared-object":
-        return _software_library(root)
+        raise Absent("the runtime is software, there is no library file")
     path = find_library(str(library.get("path")), root.folder)
     if path is None:
         raise Absent(f"{library.get('path')} is in none of the usual library folders")
@@ -204,14 +203,6 @@ def runtime_library(root: Root, library: dict[str, Any]) -> dict[str, Any]:
     with open(path, "rb") as file:
         version = library_version(file.read(MAXIMUM_LIBRARY))
     return {"path": path, "elf": elf.describe(), **(version or NO_VERSION)}
-
-
-def _software_library(root: Root) -> dict[str, Any]:
-    """An emulated board says in a text file what its library would say in itself."""
-    version = library_version((root.optional(SOFTWARE_VERSION_FILE) or "").encode())
-    if version is None:
-        raise Absent("the runtime is software, there is no library file")
-    return {"path": "/" + SOFTWARE_VERSION_FILE, "elf": None, **version}
 
 
 def rknn_server(root: Root) -> dict[str, str | None]:

@@ -38,7 +38,7 @@ def make_root(
     runtime = _emulated(given.get("runtime", DEFAULT_RUNTIME))
     files = {
         **_identity(found, facts.compatible or found.device_tree),
-        **_driver(driver),
+        **_driver(driver, found.npu_cores),
         **_clocks(found),
         "etc/emulated-release": f"emulated board support package 1 with runtime {runtime}\n",
     }
@@ -66,11 +66,12 @@ def _identity(soc: SoC, compatible: str) -> dict[str, str]:
     }
 
 
-def _driver(driver: str) -> dict[str, str]:
+def _driver(driver: str, cores: int) -> dict[str, str]:
+    per_core = " ".join(f"Core{core}:  0%," for core in range(cores)) if cores > 1 else "0%"
     return {
         "sys/module/rknpu/version": f"{driver}\n",
         "sys/kernel/debug/rknpu/version": f"RKNPU driver: v{driver}\n",
-        "sys/kernel/debug/rknpu/load": "NPU load:  0%\n",
+        "sys/kernel/debug/rknpu/load": f"NPU load:  {per_core}\n",
         "sys/kernel/debug/rknpu/power": "on\n",
     }
 

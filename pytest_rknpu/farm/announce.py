@@ -11,7 +11,7 @@ import pytest
 def announce(config: pytest.Config, text: str) -> None:
     """Show one line now, whatever is being captured.
 
-    An xdist worker has a terminal reporter too, but what it writes goes nowhere; its stderr is the controller's.
+    An xdist worker's terminal reporter writes to nowhere, while its stderr is that of its controller.
     """
     capture = config.pluginmanager.getplugin("capturemanager")
     terminal = config.pluginmanager.getplugin("terminalreporter")

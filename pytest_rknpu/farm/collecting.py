@@ -6,18 +6,19 @@ Nothing here needs a board or the toolkit. A test is *ours* if it uses the fixtu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import fnmatch
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_rknpu.errors import ConfigurationError
-from pytest_rknpu.farm.manifest import Manifest, Planned
 from pytest_rknpu.farm.run import Run, derive_seed
 from pytest_rknpu.verdict import ItemRecord, Phase, require_known, require_known_needs
 
 if TYPE_CHECKING:
+    from pytest_rknpu.farm.manifest import Manifest
     from pytest_rknpu.inventory.schema import Board
     from pytest_rknpu.session import Npu
 
@@ -105,6 +106,27 @@ def adopt(items: Iterable[pytest.Item], run: Run) -> None:
             item.stash[OURS] = _ours(item, run, on_board or None)
 
 
+def split_by_requirement(
+    items: Iterable[pytest.Item], globs: Sequence[str]
+) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """(kept, left out): a test is kept if one of its requirement ids matches one of ``globs``.
+
+    Raises ConfigurationError for a glob that matches no requirement of the catalogue.
+    """
+    from pytest_rknpu.verdict import REQUIREMENTS
+
+    for glob in globs:
+        if not fnmatch.filter(REQUIREMENTS, glob.upper()):
+            require_known([glob], "--requirement")  # names the nearest id
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        ids = [str(id) for id in _arguments(item, "requirement")]
+        wanted = any(fnmatch.fnmatch(id, glob.upper()) for id in ids for glob in globs)
+        (kept if wanted else left_out).append(item)
+    return kept, left_out
+
+
 def _board_parameter(item: pytest.Item) -> str | None:
     """The name of the item's board, "" for the placeholder of none, None where the item uses no board."""
     callspec = getattr(item, "callspec", None)
@@ -138,6 +160,8 @@ def _outermost_first(item: pytest.Item, marker: str) -> Iterator[pytest.Mark]:
 
 def manifest_of(items: Iterable[pytest.Item], problem: str | None) -> Manifest:
     """What a worker tells its controller."""
+    from pytest_rknpu.farm.manifest import Manifest, Planned
+
     tests = {}
     for item in items:
         ours = item.stash.get(OURS, None)

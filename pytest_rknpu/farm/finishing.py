@@ -61,5 +61,8 @@ def finish_npu(item: pytest.Item, ours: Ours) -> None:
     ours.record.runtime_logged(report.error_lines)
     if report.left_behind:
         ours.record.note(f"left behind and destroyed: {', '.join(report.left_behind)}")
+    if report.not_destroyed:
+        listed = ", ".join(f"{name} ({code})" for name, code in report.not_destroyed.items())
+        ours.record.note(f"could not be destroyed: {listed}")
     if report.runtime_log.strip():
         item.add_report_section("call", "runtime log", report.runtime_log)

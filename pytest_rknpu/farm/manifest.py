@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -47,19 +46,14 @@ def write_manifest(folder: Path, worker: str, manifest: Manifest) -> None:
     os.replace(unfinished, folder / f"{worker}.json")
 
 
-def read_manifest(folder: Path, worker: str) -> Manifest:
-    """The manifest of one worker, or `NOTHING` where it left none."""
+def read_manifest(folder: Path, worker: str) -> Manifest | None:
+    """The manifest of one worker, or None where it left none."""
     try:
         table = json.loads((folder / f"{worker}.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return NOTHING
+        return None
     tests = {
         nodeid: Planned(planned["board"], tuple(planned["requirement"]), planned["seed"])
         for nodeid, planned in table["tests"].items()
     }
     return Manifest(tests, table["problem"])
-
-
-def remove_manifests(folder: Path) -> None:
-    """Clear the folder away; it may never have been made."""
-    shutil.rmtree(folder, ignore_errors=True)

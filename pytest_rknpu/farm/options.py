@@ -31,6 +31,13 @@ def add_options(parser: pytest.Parser) -> None:
         help="Run on the boards with this SoC (repeatable).",
     )
     add(
+        "--requirement",
+        dest="rknpu_requirements",
+        metavar="GLOB",
+        action="append",
+        help="Run only tests that show a matching requirement, such as SYNC-01 or 'MEM-*' (repeatable).",
+    )
+    add(
         "--rknpu-report",
         dest="rknpu_report",
         metavar="DIR",

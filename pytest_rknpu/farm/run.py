@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import shlex
 import sys
 import tempfile
@@ -64,11 +63,11 @@ class Origin:
 def originate(seed: int | None, arguments: Iterable[str]) -> Origin:
     """A new run: an id that sorts by time, and the seed that was asked for or a random one."""
     now = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-    run_id = f"{now}-{secrets.token_hex(3)}"
+    run_id = f"{now}-{os.urandom(3).hex()}"
     program = Path(sys.argv[0]).name
     return Origin(
         run_id=run_id,
-        seed=secrets.randbits(32) if seed is None else seed,
+        seed=int.from_bytes(os.urandom(4), "big") if seed is None else seed,
         command=shlex.join(["pytest" if program in ("", "__main__.py") else program, *arguments]),
         manifest=str(Path(tempfile.gettempdir(), f"pytest-rknpu-{run_id}")),
     )

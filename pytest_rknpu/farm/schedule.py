@@ -1,4 +1,6 @@
-"""pytest-xdist: all tests of a board on one worker, boards in parallel, node ids as they are.
+"""pytest-xdist: all tests of a machine on one worker, machines in parallel, node ids as they are.
+
+A machine is what is leased: two entries of boards.toml for one host are two boards and one machine.
 
 Imported only where xdist distributes a run with boards.
 """
@@ -12,8 +14,8 @@ from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 
-BoardOf = Callable[[str], "str | None"]
-"""Names the board that a node id is about, or None."""
+MachineOf = Callable[[str], "str | None"]
+"""Names what has to be leased for the test with that node id, or None."""
 
 
 def board_in(nodeid: str, names: Collection[str]) -> str | None:
@@ -24,23 +26,23 @@ def board_in(nodeid: str, names: Collection[str]) -> str | None:
     return max(beginning, key=len, default=None)
 
 
-def scope_of(nodeid: str, board: str | None) -> str:
-    """What is dealt to one worker as a whole: a board, or else a file.
+def scope_of(nodeid: str, machine: str | None) -> str:
+    """What is dealt to one worker as a whole: a machine, or else a file.
 
-    A board's scope is no node id's beginning, so that it cannot be mistaken for a file.
+    A machine's scope cannot be mistaken for a file's, which has no ``::``.
     """
-    return f"board:{board}" if board else nodeid.partition("::")[0]
+    return f"machine::{machine}" if machine else nodeid.partition("::")[0]
 
 
 class BoardScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist is not typed for subclassing
-    """LoadScopeScheduling by board. A test that takes its worker down is not tried on the next one."""
+    """LoadScopeScheduling by machine. A test that takes its worker down is not tried on the next one."""
 
-    def __init__(self, config: pytest.Config, log: Producer, board_of: BoardOf) -> None:
+    def __init__(self, config: pytest.Config, log: Producer, machine_of: MachineOf) -> None:
         super().__init__(config, log)
-        self._board_of = board_of
+        self._machine_of = machine_of
 
     def _split_scope(self, nodeid: str) -> str:
-        return scope_of(nodeid, self._board_of(nodeid))
+        return scope_of(nodeid, self._machine_of(nodeid))
 
     def remove_node(self, node: WorkerController) -> str | None:
         """As in the base class, which however would give the culprit, and finished scopes, out again."""

@@ -69,6 +69,11 @@ class Collector:
 
         return board_in(nodeid, [board.name for board in self._run.boards])
 
+    def machine_of(self, nodeid: str) -> str | None:
+        """What is leased for a collected test: boards of one machine have that in common."""
+        board = self.board_of(nodeid)
+        return self._run.lease_key(self._run.board(board)) if board else None
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A phase of a test ended, here or in a worker; or a worker died in one."""
         carried = getattr(report, "rknpu", None)
@@ -81,7 +86,7 @@ class Collector:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the projections, and see to it that a run which showed nothing is not green."""
         if self._writer is not None:
-            self._writer.close()
+            self._guarded(FILE_NAME, self._writer.close)
         if self._run.report is not None and self._record is not None:
             self._guarded("junit", self._write_junit)
         judged = [result for result in self.results if result.requirement]

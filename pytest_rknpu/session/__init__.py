@@ -49,8 +49,8 @@ def open_session(
 ) -> Iterator[BoardSession | SimulatorSession]:
     """A session with ``board``, identified and ready; closed on the way out.
 
-    Where RKNN-Toolkit2 is missing, a simulator board skips with the command that installs it. Raises BoardError
-    where the board cannot be reached or its runtime does not load.
+    Where RKNN-Toolkit2 is missing, a simulator board skips with the command that installs it. Raises
+    BoardError where the board cannot be reached or its runtime does not load.
     """
     if board.runtime == "simulator":
         session = SimulatorSession(board, _toolkit_version())

@@ -73,7 +73,8 @@ class BoardSession:
     def execute(self, program: Program, deadline_s: float = _REQUEST_SECONDS) -> Message:
         """Run ``program``; returns the reply with ``values`` and ``log``.
 
-        Raises RuntimeCallError (a call's code), MissingFunction, HarnessError (a malformed program), BoardLost.
+        Raises RuntimeCallError (a call's code), MissingFunction, HarnessError (a malformed program),
+        BoardLost.
         """
         reply = self.request({"request": "execute", "program": program.plain()}, deadline_s)
         if not reply["ok"]:
@@ -92,7 +93,9 @@ class BoardSession:
             if sha256 not in self.request({"request": "has_models", "hashes": [sha256]})["present"]:
                 reply = self.request({"request": "put_model", "sha256": sha256, "data": data})
                 if not reply["ok"]:
-                    raise BoardError(f"board {self.board.name}: model not stored: {reply['error']['message']}")
+                    raise BoardError(
+                        f"board {self.board.name}: model not stored: {reply['error']['message']}"
+                    )
             self._stored.add(sha256)
         return sha256
 
@@ -132,6 +135,8 @@ def _error_of(board: str, reply: Message) -> Exception:
         return ConformanceFailure(message)
     if error["kind"] == "missing-function":
         return MissingFunction(message)
+    if error["kind"] in ("library", "storage"):
+        return BoardError(message)
     return HarnessError(f"{where} ({error['kind']}): {error['message']}")
 
 

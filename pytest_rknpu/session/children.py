@@ -30,14 +30,18 @@ def require_survived(npu: Npu, child: Mapping[str, Any], what: str) -> dict[str,
     board, outcome = npu.session.board.name, child["outcome"]
     if outcome == "died":
         how = child["signal"] or f"exit code {child['exit']}"
-        raise ConformanceFailure(f"board {board}: {what} ended the process ({how}), no error code\n{child['log']}")
+        raise ConformanceFailure(
+            f"board {board}: {what} ended the process ({how}), no error code\n{child['log']}"
+        )
     if outcome == "timeout":
         raise ConformanceFailure(f"board {board}: {what} did not return\n{child['log']}")
     reply = child["reply"]
     if outcome == "error" or not reply["ok"]:
         error = reply["error"]
         kind = ConformanceFailure if error["kind"] in ("rknn", "null") else HarnessError
-        raise kind(f"board {board}: {what}: the child stopped at command {error.get('at')}: {error['message']}")
+        raise kind(
+            f"board {board}: {what}: the child stopped at command {error.get('at')}: {error['message']}"
+        )
     values: dict[str, Any] = reply["values"]
     return values
 

@@ -17,8 +17,8 @@ from pytest_rknpu.session.program import Program
 class TensorDescription:
     """One input or output.
 
-    ``logical`` answers RKNN_QUERY_INPUT_ATTR or OUTPUT_ATTR, ``native`` the NATIVE form: what the NPU reads or
-    writes. On the mini runtime both are the native form (C API reference, table 4-1), so that the logical
+    ``logical`` answers RKNN_QUERY_INPUT_ATTR or OUTPUT_ATTR, ``native`` the NATIVE form: what the NPU reads
+    or writes. On the mini runtime both are the native form (C API reference, table 4-1), so that the logical
     ``shape`` (NCHW where there are four dimensions) has to come from the model.
     """
 
@@ -48,12 +48,12 @@ class ModelDescription:
 def with_shapes(
     description: ModelDescription, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]]
 ) -> ModelDescription:
-    """The description with the logical shapes of the model itself; raises ConformanceFailure for other counts."""
+    """The description with the model's own logical shapes; raises ConformanceFailure for other counts."""
     counts = (len(description.inputs), len(description.outputs))
     if counts != (len(inputs), len(outputs)):
         raise ConformanceFailure(
-            f"the runtime reports {counts[0]} inputs and {counts[1]} outputs, the model has {len(inputs)} and "
-            f"{len(outputs)}"
+            f"the runtime reports {counts[0]} inputs and {counts[1]} outputs, the model has {len(inputs)} "
+            f"and {len(outputs)}"
         )
     return replace(
         description,
@@ -89,7 +89,9 @@ def describing_program(model: str, n_input: int, n_output: int) -> Program:
         program.query("description", Query.RKNN_QUERY_NATIVE_INPUT_ATTR, f"native input {index}", index=index)
     for index in range(n_output):
         program.query("description", Query.RKNN_QUERY_OUTPUT_ATTR, f"output {index}", index=index)
-        program.query("description", Query.RKNN_QUERY_NATIVE_OUTPUT_ATTR, f"native output {index}", index=index)
+        program.query(
+            "description", Query.RKNN_QUERY_NATIVE_OUTPUT_ATTR, f"native output {index}", index=index
+        )
     program.query("description", Query.RKNN_QUERY_MEM_SIZE, "memory")
     program.query("description", Query.RKNN_QUERY_SDK_VERSION, "sdk")
     program.destroy("description")

@@ -1,4 +1,4 @@
-"""Inference with float arrays on any kind of board: through zero copy, or through RKNN-Toolkit2's simulator."""
+"""Inference with float arrays on any kind of board: zero copy, or RKNN-Toolkit2's simulator."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def infer(npu: Npu, model: Model, inputs: Floats) -> list[Floats]:
     loaded = npu.model(model.name)
     description = loaded.description
     if len(description.inputs) != 1:
-        raise HarnessError(f"{model.name}: inference() takes models with one input, not {len(description.inputs)}")
+        raise HarnessError(
+            f"{model.name}: inference() takes models with one input, not {len(description.inputs)}"
+        )
     native = description.inputs[0].native
     memories = [npu.native_input(loaded, quantise(sample[np.newaxis], native)) for sample in inputs]
     batches = [memories[start : start + _BATCH] for start in range(0, len(memories), _BATCH)]

@@ -1,4 +1,4 @@
-"""Tensor layouts between host arrays and an NPU's native memory (guide "zero copy", RKNN_QUERY_NATIVE_*_ATTR).
+"""Tensor layouts between host arrays and native memory (guide "zero copy", RKNN_QUERY_NATIVE_*_ATTR).
 
 Attributes are dicts with the fields of ``rknn_tensor_attr`` as a query returned them.
 """
@@ -35,7 +35,9 @@ def dtype_of(attr: Attr) -> np.dtype[Any]:
     try:
         return np.dtype(_DTYPES[attr["type"]])
     except KeyError:
-        raise HarnessError(f"tensor type {attr['type']} of {attr['name']!r} has no numpy dtype here") from None
+        raise HarnessError(
+            f"tensor type {attr['type']} of {attr['name']!r} has no numpy dtype here"
+        ) from None
 
 
 def row_pixels(attr: Attr, width: int) -> int:

@@ -41,8 +41,9 @@ class ExecnetLink:
         except self._channel.TimeoutError as error:
             self.close()
             raise BoardLost(
-                f"board {self._board_name}: no answer to {name!r} within {deadline_s:g} s (hung NPU, driver or "
-                "link); the agent was ended. Look at the board's kernel log, power-cycle it if it stays away."
+                f"board {self._board_name}: no answer to {name!r} within {deadline_s:g} s (hung NPU, driver "
+                f"or link); the agent was ended. Look at the board's kernel log, power-cycle it if it stays "
+                "away."
             ) from error
         except (OSError, EOFError, self._channel.RemoteError) as error:
             self.close()

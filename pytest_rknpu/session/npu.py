@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -42,10 +42,14 @@ class LoadedModel:
 
 @dataclass(frozen=True)
 class FinishReport:
-    """What a test left behind on the board, and what the runtime logged meanwhile."""
+    """What a test left behind on the board, and what the runtime logged meanwhile.
+
+    ``not_destroyed`` gives the code's name for what could not be cleared away.
+    """
 
     left_behind: tuple[str, ...]
     runtime_log: str
+    not_destroyed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def error_lines(self) -> list[str]:
@@ -104,9 +108,11 @@ class Npu:
         return to_memory(tensor, model.description.inputs[0].native)
 
     def require_function(self, function: str) -> None:
-        """Skip with the proof where the SoC's runtime has no such function or the library does not export it."""
+        """Skip with the proof where the SoC's runtime has no such function or does not export it."""
         if function in self.soc.unsupported_functions:
-            pytest.skip(f"{self.soc.name}: {function} is not supported by {self.soc.runtime} (C API reference 4-1)")
+            pytest.skip(
+                f"{self.soc.name}: {function} is not supported by {self.soc.runtime} (C API reference 4-1)"
+            )
         if function not in self.session.functions:
             self.skip_missing(function)
 
@@ -143,10 +149,12 @@ class Npu:
         """Fail with offsets, cache lines and both hexdumps where two byte strings of the host differ."""
         difference = describe_difference(expected, actual)
         if difference:
-            raise ConformanceFailure(f"board {self.session.board.name} ({self.soc.name}): {what}: {difference}")
+            raise ConformanceFailure(
+                f"board {self.session.board.name} ({self.soc.name}): {what}: {difference}"
+            )
 
     def require_health(self) -> None:
-        """After bad input the board must still work: a fresh context gives the known result (ERR, preamble)."""
+        """After bad input the board must still work: a fresh context gives the known result (ERR)."""
         model = self.model("probe_pointwise")
         data = bytes(model.description.inputs[0].native_size)
         io = ZeroCopy("health", model)
@@ -163,4 +171,5 @@ class Npu:
         if not self.session.alive:
             return FinishReport((), "".join(self._log))
         reply = self.session.reset()
-        return FinishReport(tuple(reply["left_behind"]), "".join([*self._log, str(reply["log"])]))
+        log = "".join([*self._log, str(reply["log"])])
+        return FinishReport(tuple(reply["left_behind"]), log, reply["not_destroyed"])

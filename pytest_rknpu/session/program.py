@@ -20,8 +20,8 @@ BIDIRECTIONAL = rknn_mem_sync_mode.RKNN_MEMORY_SYNC_BIDIRECTIONAL
 class Program:
     """Commands in the order in which the board will run them, back to back, in one message.
 
-    ``save`` names the key of the result under which a command's value comes back. Names of contexts and memories
-    are the author's; they live until they are destroyed or the test ends.
+    ``save`` names the key of the result under which a command's value comes back. Names of contexts and
+    memories are the author's; they live until they are destroyed or the test ends.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,9 @@ class Program:
         return {"commands": self._levels[0], "blobs": self._blobs}
 
     def _add(self, op: str, **keys: Any) -> None:
-        self._levels[-1].append({"op": op, **{key: value for key, value in keys.items() if value is not None}})
+        self._levels[-1].append(
+            {"op": op, **{key: value for key, value in keys.items() if value is not None}}
+        )
 
     def _blob(self, data: bytes) -> str:
         name = hashlib.sha256(data).hexdigest()[:16]
@@ -67,15 +69,21 @@ class Program:
             save=save,
         )
 
-    def init_data(self, context: str, data: bytes, *, expect: Success | None = None, save: str | None = None) -> None:
+    def init_data(
+        self, context: str, data: bytes, *, expect: Success | None = None, save: str | None = None
+    ) -> None:
         """rknn_init from arbitrary bytes (ERR-01, ERR-02)."""
         self._add("init", context=context, data=self._blob(data), expect=expect, save=save)
 
-    def init_path(self, context: str, model: str, *, expect: Success | None = None, save: str | None = None) -> None:
+    def init_path(
+        self, context: str, model: str, *, expect: Success | None = None, save: str | None = None
+    ) -> None:
         """rknn_init with size 0: the model is given by the path of the stored file."""
         self._add("init", context=context, path_of=model, expect=expect, save=save)
 
-    def dup(self, context: str, source: str, *, expect: Success | None = None, save: str | None = None) -> None:
+    def dup(
+        self, context: str, source: str, *, expect: Success | None = None, save: str | None = None
+    ) -> None:
         """rknn_dup_context: ``context`` is new and shares the weights of ``source``."""
         self._add("dup", context=context, source=source, expect=expect, save=save)
 
@@ -83,7 +91,9 @@ class Program:
         """rknn_destroy."""
         self._add("destroy", context=context, expect=expect, save=save)
 
-    def query(self, context: str, query: int, save: str, *, index: int = 0, expect: Success | None = None) -> None:
+    def query(
+        self, context: str, query: int, save: str, *, index: int = 0, expect: Success | None = None
+    ) -> None:
         """rknn_query; saves the structure's fields and ``code``."""
         self._add("query", context=context, query=int(query), index=index, expect=expect, save=save)
 
@@ -116,7 +126,9 @@ class Program:
         self, memory: str, context: str, source: str, size: int, *, offset: int = 0, save: str | None = None
     ) -> None:
         """rknn_create_mem_from_fd over the descriptor and mapping of ``source``."""
-        self._add("import_fd", memory=memory, context=context, source=source, size=size, offset=offset, save=save)
+        self._add(
+            "import_fd", memory=memory, context=context, source=source, size=size, offset=offset, save=save
+        )
 
     def destroy_mem(self, memory: str, context: str, *, expect: Success | None = None) -> None:
         """rknn_destroy_mem."""

@@ -1,9 +1,9 @@
 """The board as its own oracle: outputs by the most careful way that the runtime offers.
 
 With the general API (rknn_inputs_set, rknn_outputs_get) that is a fresh context whose input bytes are passed
-through; no memory is shared with the CPU. The mini runtime has no such API: there it is a fresh context and fresh
-memories for each input, rknn_run's own cache maintenance, and a BIDIRECTIONAL sync before and after the run. What
-both ways have in common is that no single-direction sync of the application is relied on.
+through; no memory is shared with the CPU. The mini runtime has no such API: there it is a fresh context and
+fresh memories for each input, rknn_run's own cache maintenance, and a BIDIRECTIONAL sync before and after
+the run. What both ways have in common is that no single-direction sync of the application is relied on.
 """
 
 from __future__ import annotations

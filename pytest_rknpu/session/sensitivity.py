@@ -72,6 +72,7 @@ def require_sensitive(stale: int, direction: str) -> None:
     """Make the item inconclusive where leaving the sync out changed nothing on this board."""
     if stale == 0:
         raise Inconclusive(
-            f"insensitive: with the {direction} sync left out no line was stale, so this board (or a runtime that "
-            "syncs by itself) cannot show the fault; the data were right, which proves nothing here"
+            f"insensitive: with the {direction} sync left out no line was stale, so this board (or a "
+            f"runtime that syncs by itself) cannot show the fault; the data were right, which proves nothing "
+            "here"
         )

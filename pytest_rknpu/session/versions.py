@@ -21,7 +21,9 @@ def _bsp(value: Facts) -> str:
 
 
 def _vendor(value: Facts) -> str:
-    return "; ".join(f"{name}: {text.splitlines()[0] if text else ''}" for name, text in sorted(value.items()))
+    return "; ".join(
+        f"{name}: {text.splitlines()[0] if text else ''}" for name, text in sorted(value.items())
+    )
 
 
 def _driver(value: Facts) -> str:
@@ -64,9 +66,7 @@ RECORDED = (*_FROM_FACTS, "runtime", "driver_api", "toolkit", "model_compiler", 
 
 def identify(session: BoardSession) -> None:
     """Fill ``session.versions`` from the probed facts and from what the runtime says of a small model."""
-    versions = {
-        name: written(session.facts.get(fact), write) for name, (fact, write) in _FROM_FACTS.items()
-    }
+    versions = {name: written(session.facts.get(fact), write) for name, (fact, write) in _FROM_FACTS.items()}
     versions["clocks"] = "; ".join(f"{name.partition('_')[0]} {versions[name]}" for name in _CLOCKS)
     versions |= compiler_of(session.board)
     versions |= _asked_of_the_runtime(session)

@@ -20,8 +20,8 @@ NON_CACHEABLE = AllocFlags.RKNN_FLAG_MEMORY_NON_CACHEABLE
 class ZeroCopy:
     """Names and records one zero-copy context; several can live in one program.
 
-    ``alloc_flags`` None allocates with rknn_create_mem, else with rknn_create_mem2. ``margin`` are extra bytes behind
-    each memory, for canaries. Native attributes are bound, inputs passed through.
+    ``alloc_flags`` None allocates with rknn_create_mem, else with rknn_create_mem2. ``margin`` are extra
+    bytes behind each memory, for canaries. Native attributes are bound, inputs passed through.
     """
 
     context: str

@@ -115,7 +115,6 @@ def _request(folder: Path, onnx: bytes, options: CompileOptions) -> dict[str, An
     return {
         "onnx": str(folder / "model.onnx"),
         "config": options.config_keywords(),
-        "load": {},
         "build": build,
     }
 

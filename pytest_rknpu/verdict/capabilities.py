@@ -6,7 +6,6 @@ lack it only where a source proves so: what is unknown is tried.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -71,6 +70,8 @@ def require_known_needs(needs: Iterable[object], where: str) -> tuple[str, ...]:
     known = []
     for need in needs:
         if not isinstance(need, str) or not (need in CAPABILITIES or need.startswith("rknn_")):
+            import difflib  # here, as every import counts in runs that have nothing to do with boards
+
             near = difflib.get_close_matches(str(need), CAPABILITIES, n=1, cutoff=0.5)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
             words = ", ".join(CAPABILITIES)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -136,6 +135,8 @@ def require_known(ids: Iterable[object], where: str) -> tuple[str, ...]:
     known = []
     for id in ids:
         if not isinstance(id, str) or id not in REQUIREMENTS:
+            import difflib  # here, as every import counts in runs that have nothing to do with boards
+
             near = difflib.get_close_matches(str(id).upper(), REQUIREMENTS, n=1, cutoff=0.5)
             hint = f" (did you mean {near[0]}?)" if near else f"; chapters: {', '.join(_chapters())}"
             raise ConfigurationError(f"{where}: there is no requirement {id!r}{hint}")

@@ -39,7 +39,9 @@ def test_wrong_input(npu: Npu, model: LoadedModel, wrong: str) -> None:
     with program.child("child"):
         program.init("a", model.sha256)
         program.set_inputs("a", [entry], expect=ANY, save="code")
-    require_refused(npu, npu.execute(program)["child"], "code", f"rknn_inputs_set with a wrong input ({wrong})")
+    require_refused(
+        npu, npu.execute(program)["child"], "code", f"rknn_inputs_set with a wrong input ({wrong})"
+    )
     npu.require_health()
 
 

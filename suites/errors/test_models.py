@@ -1,4 +1,4 @@
-"""ERR-01 and ERR-02: models that this board cannot run are refused with a code, each in a process of its own."""
+"""ERR-01 and ERR-02: models that this board cannot run are refused, each in a process of its own."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pytest
 from pytest_rknpu.agent.abi import RKNN_FLAG_MEM_ALLOC_OUTSIDE
 from pytest_rknpu.errors import ConformanceFailure
 from pytest_rknpu.fixtures import Effort
-from pytest_rknpu.session import BIDIRECTIONAL, FROM_DEVICE, TO_DEVICE, LoadedModel, Npu, Program, ZeroCopy
+from pytest_rknpu.session import BIDIRECTIONAL, FROM_DEVICE, TO_DEVICE, Npu, Program, ZeroCopy
 from pytest_rknpu.session.layout import from_memory
 from pytest_rknpu.session.zero_copy import bound_attr
 
@@ -47,7 +47,7 @@ class Guarded:
 @pytest.mark.requirement("MEM-04")
 @pytest.mark.parametrize("name", ["probe_chain", "probe_wide"])
 def test_canaries_stay_whole(npu: Npu, effort: Effort, name: str) -> None:
-    """Input, output, internal and weight memory lie between canaries; the weights are the same after the runs."""
+    """Input, output, internal and weight memory lie between canaries; the runs change no weights."""
     model = npu.model(name)
     description, context = model.description, "a"
     memories = {
@@ -107,8 +107,8 @@ def test_outputs_are_fully_written(npu: Npu, name: str) -> None:
     unwritten = np.argwhere(first != second)
     if len(unwritten):
         raise ConformanceFailure(
-            f"board {npu.session.board.name}: {len(unwritten)} of {first.size} output elements keep what was there "
-            f"before the run; first at index {tuple(int(i) for i in unwritten[0])}"
+            f"board {npu.session.board.name}: {len(unwritten)} of {first.size} output elements keep what "
+            f"was there before the run; first at index {tuple(int(i) for i in unwritten[0])}"
         )
     npu.require_equal(
         from_memory(npu.reference(model, [data])[0], output.native, output.shape).tobytes(),

@@ -15,7 +15,7 @@ POISON = 0xEE
 
 @pytest.mark.requirement("MEM-01")
 def test_reported_sizes_are_plausible(npu: Npu, chain: LoadedModel, wide: LoadedModel) -> None:
-    """RKNN_QUERY_MEM_SIZE: weights and internal memory are there, the larger network's is larger, sums hold."""
+    """RKNN_QUERY_MEM_SIZE: sizes are there, the larger network's internal memory is larger, sums hold."""
     program = Program()
     for loaded in (chain, wide):
         program.init(loaded.name, loaded.sha256)
@@ -23,7 +23,12 @@ def test_reported_sizes_are_plausible(npu: Npu, chain: LoadedModel, wide: Loaded
         program.destroy(loaded.name)
     values = npu.execute(program)
     for loaded in (chain, wide):
-        for key in ("total_weight_size", "total_internal_size", "total_dma_allocated_size", "total_sram_size"):
+        for key in (
+            "total_weight_size",
+            "total_internal_size",
+            "total_dma_allocated_size",
+            "total_sram_size",
+        ):
             npu.record.measure(f"{loaded.name} {key}", values[loaded.name][key], "B")
     for loaded in (chain, wide):
         sizes = values[loaded.name]
@@ -53,7 +58,9 @@ def test_two_models_take_turns_on_one_internal_buffer(
         program.init(io.context, io.model.sha256, flags=io.flags)
     program.create_mem("internal", runs[0].context, largest)
     for io in runs:
-        program.import_fd(f"{io.context} internal", io.context, "internal", io.model.description.internal_size)
+        program.import_fd(
+            f"{io.context} internal", io.context, "internal", io.model.description.internal_size
+        )
         program.bind_internal(io.context, f"{io.context} internal")
         io.bind(program)
     with program.repeat(effort.rounds(20)):
@@ -65,7 +72,9 @@ def test_two_models_take_turns_on_one_internal_buffer(
             program.compare_cycle(io.output, expected[io.context], io.context)
     values = npu.execute(program)
     for io in runs:
-        npu.require_same(values[io.context], f"{io.context} on a shared internal buffer differs from its isolated run")
+        npu.require_same(
+            values[io.context], f"{io.context} on a shared internal buffer differs from its isolated run"
+        )
     npu.record.measure("shared internal buffer", largest, "B")
 
 
@@ -99,5 +108,9 @@ def test_too_small_internal_buffer(npu: Npu, wide: LoadedModel, share: str) -> N
     values = npu.execute(program)
     npu.require_same(values["canary"], f"{size} of {needed} B were accepted and the run wrote behind them")
     if values["ran"] == 0:
-        npu.require_same(values["output"], f"{size} of {needed} B were accepted and the run gave a wrong result")
-    npu.record.note(f"{size} of {needed} B were accepted; the run returned {values['ran']}, nothing was overrun")
+        npu.require_same(
+            values["output"], f"{size} of {needed} B were accepted and the run gave a wrong result"
+        )
+    npu.record.note(
+        f"{size} of {needed} B were accepted; the run returned {values['ran']}, nothing was overrun"
+    )

@@ -64,7 +64,12 @@ def shape_width(model: LoadedModel) -> int:
 def _input_attr(model: LoadedModel) -> dict[str, Any]:
     """Input 0 as uint8 NHWC pixels that the runtime or NPU converts."""
     logical = model.description.inputs[0].logical
-    return {**logical, "type": int(Type.RKNN_TENSOR_UINT8), "fmt": int(Format.RKNN_TENSOR_NHWC), "pass_through": 0}
+    return {
+        **logical,
+        "type": int(Type.RKNN_TENSOR_UINT8),
+        "fmt": int(Format.RKNN_TENSOR_NHWC),
+        "pass_through": 0,
+    }
 
 
 def _input_stride(model: LoadedModel) -> int:
@@ -76,7 +81,9 @@ def _output_attr(model: LoadedModel, output: str) -> dict[str, Any]:
     if output == "native":
         return dict(tensor.native)
     elements = int(np.prod(tensor.shape))
-    dtype, width = (Type.RKNN_TENSOR_FLOAT32, 4) if output == "logical-float32" else (Type.RKNN_TENSOR_INT8, 1)
+    dtype, width = (
+        (Type.RKNN_TENSOR_FLOAT32, 4) if output == "logical-float32" else (Type.RKNN_TENSOR_INT8, 1)
+    )
     size = max(elements * width, int(tensor.logical["size_with_stride"]) if width == 1 else 0)
     return {**tensor.logical, "type": int(dtype), "size": elements * width, "size_with_stride": size}
 
@@ -84,7 +91,12 @@ def _output_attr(model: LoadedModel, output: str) -> dict[str, Any]:
 def _copying(npu: Npu, model: LoadedModel, pixels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
     """Output 0 of the general API, as int8 and as float32."""
     dense = pixels.transpose(0, 2, 3, 1).tobytes()
-    entry = {"index": 0, "data": dense, "type": int(Type.RKNN_TENSOR_UINT8), "fmt": int(Format.RKNN_TENSOR_NHWC)}
+    entry = {
+        "index": 0,
+        "data": dense,
+        "type": int(Type.RKNN_TENSOR_UINT8),
+        "fmt": int(Format.RKNN_TENSOR_NHWC),
+    }
     program = Program()
     program.init("copying", model.sha256)
     for want_float in (False, True):
@@ -93,7 +105,9 @@ def _copying(npu: Npu, model: LoadedModel, pixels: np.ndarray[Any, Any]) -> tupl
         program.get_outputs("copying", f"float {want_float}", want_float=want_float)
     program.destroy("copying")
     values = npu.execute(program)
-    return np.frombuffer(values["float False"][0], np.int8), np.frombuffer(values["float True"][0], np.float32)
+    return np.frombuffer(values["float False"][0], np.int8), np.frombuffer(
+        values["float True"][0], np.float32
+    )
 
 
 def _zero_copy(model: LoadedModel, pixels: np.ndarray[Any, Any], output: dict[str, Any]) -> Program:

@@ -12,7 +12,9 @@ WARM_UP = 5
 
 
 @pytest.mark.requirement("MEM-07")
-def test_destroying_one_context_leaves_another_working(npu: Npu, chain: LoadedModel, wide: LoadedModel) -> None:
+def test_destroying_one_context_leaves_another_working(
+    npu: Npu, chain: LoadedModel, wide: LoadedModel
+) -> None:
     """Destroy A, refill the memory that it gave back, run B: B is right before and after."""
     first, second = ZeroCopy("a", wide), ZeroCopy("b", chain)
     inputs = npu.random_inputs(chain, 2)

@@ -29,7 +29,9 @@ def test_every_line_is_covered(npu: Npu, model: LoadedModel, sensitivity: Sensit
     contents = [start]
     for line in order:
         changed = bytearray(contents[-1])
-        changed[line * LINE : (line + 1) * LINE] = _every_byte_changed(changed[line * LINE : (line + 1) * LINE])
+        changed[line * LINE : (line + 1) * LINE] = _every_byte_changed(
+            changed[line * LINE : (line + 1) * LINE]
+        )
         contents.append(bytes(changed))
     expected = npu.reference(model, contents)
     unseen = [line for line, a, b in zip(order, expected, expected[1:], strict=False) if a == b]
@@ -128,7 +130,9 @@ def test_neighbours_survive(npu: Npu, model: LoadedModel, effort: Effort, offset
         program.sync("base", BIDIRECTIONAL, io.context)
         program.compare_cycle("base", npu.reference(model, patterns), "output later", offset=offset)
         if offset:
-            program.compare("base", bytes([before]) * min(offset, LINE), "before", offset=max(0, offset - LINE))
+            program.compare(
+                "base", bytes([before]) * min(offset, LINE), "before", offset=max(0, offset - LINE)
+            )
         program.compare("base", bytes([after]) * LINE, "after", offset=offset + size)
     values = npu.execute(program)
     for name in ("output", "output later"):

@@ -1,4 +1,4 @@
-"""SYNC-01 to SYNC-04, SYNC-10, SYNC-12: each direction of rknn_mem_sync does what its name says (guide 4.1.6)."""
+"""SYNC-01 to 04, 10, 12, 14: each direction of rknn_mem_sync does what its name says (guide 4.1.6)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LINE = 64  # bytes of a cache line
 def test_to_device_publishes_what_the_cpu_wrote(
     npu: Npu, model: LoadedModel, sensitivity: Sensitivity, effort: Effort, alloc_flags: int | None
 ) -> None:
-    """A new pattern over an old, synced one reaches the NPU. The output goes by BIDIRECTIONAL: not judged here."""
+    """A new pattern over an old, synced one reaches the NPU. The output, not judged, goes BIDIRECTIONAL."""
     patterns = npu.random_inputs(model, PATTERNS)
     io = ZeroCopy("a", model, flags=npu.application_syncs, alloc_flags=alloc_flags)
     program = Program()
@@ -75,7 +75,7 @@ def test_from_device_shows_what_the_npu_wrote(
 def test_bidirectional_does_both(
     npu: Npu, model: LoadedModel, sensitivity: Sensitivity, effort: Effort
 ) -> None:
-    """One memory is A's output and B's input; the CPU reads it, edits part of a line, and B must see all of it."""
+    """One memory is A's output and B's input; the CPU reads it, edits part of a line, B must see it all."""
     patterns = npu.random_inputs(model, PATTERNS)
     between = npu.reference(model, patterns)
     edit, offset = bytes(npu.random.bytes(LINE // 2)), 5 * LINE + LINE // 4
@@ -176,8 +176,12 @@ def test_context_argument_of_sync(npu: Npu, model: LoadedModel, effort: Effort, 
     if 0 not in codes:
         return
     if codes != [0]:
-        raise ConformanceFailure(f"rknn_mem_sync with a {given} context answered {codes}: neither accepted nor refused")
-    npu.require_same(values["output"], f"rknn_mem_sync with a {given} context returned success but did not sync")
+        raise ConformanceFailure(
+            f"rknn_mem_sync with a {given} context answered {codes}: neither accepted nor refused"
+        )
+    npu.require_same(
+        values["output"], f"rknn_mem_sync with a {given} context returned success but did not sync"
+    )
 
 
 @pytest.mark.requirement("SYNC-14")

@@ -63,6 +63,8 @@ def test_ownership_flips_for_ever(
         program.sync(io.output, FROM_DEVICE, io.context)
         program.compare_cycle(io.output, expected, "output")
     io.close(program)
-    npu.require_same(npu.execute(program, deadline_s=300)["output"], "a generation read was not the current one")
+    npu.require_same(
+        npu.execute(program, deadline_s=300)["output"], "a generation read was not the current one"
+    )
     npu.record_bound(rounds)
     require_sensitive(min(sensitivity.to_device, sensitivity.from_device), "TO_DEVICE or FROM_DEVICE")

@@ -51,8 +51,8 @@ STEPS = st.builds(
 class MemoryModel:
     """What each memory holds and who owns it; the whole truth that a legal program can rely on.
 
-    Context a reads m0 and writes m1, context b reads m1 and writes m2. An access by a party that does not own the
-    memory is preceded by the sync that makes it legal.
+    Context a reads m0 and writes m1, context b reads m1 and writes m2. An access by a party that does not
+    own the memory is preceded by the sync that makes it legal.
     """
 
     npu: Npu

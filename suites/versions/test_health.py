@@ -1,4 +1,4 @@
-"""VER-05: the NPU is idle before, works without an error line, and the kernel has nothing new to complain of."""
+"""VER-05: the NPU is idle before, works without an error line, and the kernel has no complaint."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def test_runs_leave_no_error(npu: Npu, effort: Effort) -> None:
         npu.record.measure("NPU load before", max(load), "%")
         if max(load) > 0:
             raise BoardError(
-                f"board {npu.session.board.name}: the NPU is in use before the test (load {load} %); end the other "
-                "program, its work would be judged too"
+                f"board {npu.session.board.name}: the NPU is in use before the test (load {load} %); end "
+                "the other program, its work would be judged too"
             )
     else:
         npu.record.note(f"NPU load unknown: {before['npu_load']}")
@@ -35,7 +35,9 @@ def test_runs_leave_no_error(npu: Npu, effort: Effort) -> None:
         program.run(io.context)
     io.close(program)
     npu.execute(program)
-    new = _new_kernel_errors(before["npu_kernel_log"].get("value"), npu.session.probe()["npu_kernel_log"].get("value"))
+    new = _new_kernel_errors(
+        before["npu_kernel_log"].get("value"), npu.session.probe()["npu_kernel_log"].get("value")
+    )
     if new is None:
         npu.record.note(f"kernel log unknown: {before['npu_kernel_log']}")
     elif new:

@@ -1,4 +1,4 @@
-"""VER-01, VER-02 and VER-04: what the board is and runs is recorded, and it is the board that boards.toml names."""
+"""VER-01, VER-02, VER-04: what the board is and runs is recorded, and it is what boards.toml says."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def test_versions_are_recorded(npu: Npu) -> None:
     versions = npu.session.versions
     missing = [name for name in RECORDED if not versions.get(name)]
     if missing:
-        raise ConformanceFailure(f"board {npu.session.board.name}: nothing is recorded for {', '.join(missing)}")
+        raise ConformanceFailure(
+            f"board {npu.session.board.name}: nothing is recorded for {', '.join(missing)}"
+        )
     unknown = {name: versions[name] for name in INDISPENSABLE if not is_value(versions[name])}
     if unknown:
         raise Inconclusive(f"board {npu.session.board.name}: a verdict cannot be tied to versions: {unknown}")
@@ -37,7 +39,9 @@ def test_two_ways_to_ask_agree(npu: Npu, one: str, other: str) -> None:
     if not all(numbers):
         raise Inconclusive(f"no version number in {one} {first!r} or {other} {second!r}")
     if len({match.group() for match in numbers if match}) > 1:
-        raise ConformanceFailure(f"board {npu.session.board.name}: {one} is {first!r}, but {other} {second!r}")
+        raise ConformanceFailure(
+            f"board {npu.session.board.name}: {one} is {first!r}, but {other} {second!r}"
+        )
 
 
 @pytest.mark.requirement("VER-02")
@@ -62,13 +66,13 @@ def test_the_npu_device_is_usable(npu: Npu) -> None:
         other = npu.session.facts["other_npu_driver"].get("value")
         hint = f"; another NPU driver is there instead: {other}" if other else ""
         raise ConformanceFailure(
-            f"board {npu.session.board.name}: no device of the rknpu driver ({why}){hint}. Load the vendor's rknpu "
-            "driver (its kernel, CONFIG_ROCKCHIP_RKNPU, the device tree's npu node enabled)"
+            f"board {npu.session.board.name}: no device of the rknpu driver ({why}){hint}. Load the "
+            "vendor's rknpu driver (its kernel, CONFIG_ROCKCHIP_RKNPU, the device tree's npu node enabled)"
         )
     npu.record.note(f"NPU device {', '.join(device['value']['nodes'])}, driver {device['value']['driver']}")
     if "value" not in access:
         why = access.get("absent") or access.get("blocked")
         raise ConformanceFailure(
-            f"board {npu.session.board.name}: the NPU device is there but cannot be used ({why}). Log in as root or "
-            "join the group that owns it (often render or video)"
+            f"board {npu.session.board.name}: the NPU device is there but cannot be used ({why}). Log in as "
+            "root or join the group that owns it (often render or video)"
         )

@@ -27,21 +27,6 @@ Ask = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="session")
-def fake_runtime(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Path of the compiled tests/agent/fake_runtime.c."""
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler (gcc or cc) to build the fake runtime with")
-    library = tmp_path_factory.mktemp("runtime") / "librknnrt.so"
-    source = Path(__file__).with_name("fake_runtime.c")
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", str(library), str(source)],
-        check=True,
-    )
-    return str(library)
-
-
-@pytest.fixture(scope="session")
 def library(fake_runtime: str) -> dict[str, Any]:
     """The fake runtime as the ``library`` of a start request."""
     return {"kind": "shared-object", "path": fake_runtime, "context_bits": 64}

@@ -156,6 +156,7 @@ static rknn_tensor_mem *wrap(void *address, int fd, int offset, uint32_t size, u
 rknn_tensor_mem *rknn_create_mem(rknn_context handle, uint32_t size)
 {
     if (!find(handle) || size == 0) return NULL;
+    if (size == 77) return wrap(NULL, -1, 0, size, 1); /* memory that the CPU cannot reach */
     int fd = memfd_create("fake", MFD_CLOEXEC);
     if (fd < 0 || ftruncate(fd, size)) return NULL;
     void *address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -171,7 +172,7 @@ int rknn_destroy_mem(rknn_context handle, rknn_tensor_mem *memory)
 {
     if (!find(handle)) return -7;
     if (!memory) return -5;
-    if (memory->flags == 1) { munmap(memory->virt_addr, memory->size); close(memory->fd); }
+    if (memory->virt_addr && memory->flags == 1) { munmap(memory->virt_addr, memory->size); close(memory->fd); }
     free(memory);
     return 0;
 }

@@ -231,6 +231,12 @@ def test_memory_that_cannot_be_had_is_null(bound: Run) -> None:
     assert bound({"op": "fill", "memory": "none", "byte": 1}, fails=True)["kind"] == "program"
 
 
+def test_memory_without_an_address_is_not_for_the_cpu(bound: Run) -> None:
+    bound({"op": "create_mem", "memory": "far", "context": "c", "size": 77})
+    error = bound({"op": "fill", "memory": "far", "length": 1, "byte": 1}, fails=True)
+    assert "memory 'far' of 0 bytes" in error["message"]
+
+
 def test_a_function_that_the_library_lacks_is_named_before_anything_runs(run: Run) -> None:
     error = run(
         INIT,

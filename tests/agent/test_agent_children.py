@@ -70,6 +70,7 @@ def test_a_child_that_hangs_is_ended_at_its_deadline(bound: Run, function: str) 
     )
     assert values["child"]["outcome"] == "timeout"
     assert values["child"]["reply"] is None
+    assert "cannot be killed" not in values["child"]["log"]
     assert 0.6 < (values["end"] - values["begin"]) / 1e9 < 5
 
 

@@ -5,9 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from pytest_rknpu.agent.binding import bind
+from pytest_rknpu.agent.compiler import Services
+from pytest_rknpu.agent.executor import execute
+from pytest_rknpu.agent.library import open_library
+from pytest_rknpu.agent.state import State
+from pytest_rknpu.agent.store import ModelStore
 
 Run = Callable[..., Any]
 
@@ -109,6 +117,14 @@ def test_no_thread_begins_before_all_are_there(bound: Run, monkeypatch: pytest.M
     values = bound({"op": "threads", "groups": groups})
     assert len(started) == 4
     assert min(values.values()) > max(started)
+
+
+def test_a_long_loop_looks_at_the_log_now_and_then(library: dict[str, Any], tmp_path: Path) -> None:
+    looks: list[int] = []
+    services = Services(ModelStore(str(tmp_path)), lambda *_: {}, lambda: looks.append(1))
+    loop = {"op": "repeat", "count": 1000, "commands": [{"op": "timestamp"}]}
+    assert execute({"commands": [loop]}, State(bind(open_library(library))), services)["ok"]
+    assert len(looks) == 3
 
 
 def test_a_failure_in_a_thread_tells_the_group(bound: Run) -> None:

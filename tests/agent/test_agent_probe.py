@@ -111,6 +111,11 @@ def test_a_board_with_nothing_says_why_for_every_fact(tmp_path: Path) -> None:
     ("files", "version", "source"),
     [
         ({"sys/module/rknpu/version": b"0.9.6\n"}, "0.9.6", "/sys/module/rknpu/version"),
+        (
+            {"sys/kernel/debug/rknpu/version": b"?\n", "sys/module/rknpu/version": b"0.9.6\n"},
+            "0.9.6",
+            "/sys/module/rknpu/version",
+        ),
         ({"proc/rknpu/version": b"RKNPU driver: v0.8.2\n"}, "0.8.2", "/proc/rknpu/version"),
         (
             {"dev/kmsg": b"6,3,2,-;[drm] Initialized rknpu 0.9.8 20240828 for fdab0000.npu on minor 1\n"},
@@ -204,12 +209,6 @@ def test_the_runtime_library_is_checked_before_it_is_read(tmp_path: Path, fake_r
     assert probe(str(tmp_path), without)["runtime_library"]["value"]["version"] is None
     nowhere = {"kind": "shared-object", "path": "librknnrt-nowhere.so"}
     assert "usual library folders" in probe(str(tmp_path), nowhere)["runtime_library"]["absent"]
-
-
-def test_software_tells_its_version_in_a_file_of_its_own(tmp_path: Path) -> None:
-    make(tmp_path, {"usr/lib/librknnrt.version": b"librknnrt version: emulated 2.3.2\n"})
-    found = probe(str(tmp_path), SOFTWARE)["runtime_library"]["value"]
-    assert (found["version"], found["elf"]) == ("emulated 2.3.2", None)
 
 
 def test_one_odd_file_does_not_cost_the_other_facts(tmp_path: Path) -> None:

@@ -125,6 +125,7 @@ def test_lists_can_be_nested_but_not_without_end(bound: Run) -> None:
 
     bound(nested(10))
     assert bound(nested(40), fails=True)["kind"] == "program"
+    assert bound({"op": "child", "commands": [nested(15)]}, fails=True)["kind"] == "program"
 
 
 def test_two_commands_must_not_save_under_one_name(bound: Run) -> None:

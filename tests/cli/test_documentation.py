@@ -37,10 +37,35 @@ def test_commands_that_are_named_exist(rknpu) -> None:
         assert rknpu(command, "--help").code == 0
 
 
+def words_of_table(page: str, heading: str) -> set[str]:
+    """The words in the first column of the table under a heading."""
+    text = (CLONE / "docs" / page).read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2]
+    rows = re.findall(r"^\| `?(\w+)`?[^|]*\|", text.partition("\n## ")[0], re.MULTILINE)
+    return set(rows)
+
+
+def test_fixtures_markers_and_capabilities_are_all_there() -> None:
+    from pytest_rknpu import fixtures
+    from pytest_rknpu.verdict import CAPABILITIES
+
+    types = {name for name in fixtures.__all__ if name[0].isupper()}
+    assert words_of_table("writing-a-suite.md", "Fixtures") - {"fixture"} == set(fixtures.__all__) - types
+    text = (CLONE / "docs" / "writing-a-suite.md").read_text(encoding="utf-8")
+    listed = re.findall(r"`(\w+)`", text.partition("The words:")[2].partition("|")[0])
+    assert set(listed) == set(CAPABILITIES)
+
+
+def test_outcomes_are_all_there() -> None:
+    from pytest_rknpu.verdict import Outcome
+
+    assert words_of_table("verdicts.md", "Outcomes") >= {str(outcome) for outcome in Outcome}
+
+
 def test_rooms_use_what_the_architecture_says() -> None:
     text = (CLONE / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \|.*\| *([\w, ]*) *\|$", text, re.MULTILINE)
-    assert {room: set(re.findall(r"\w+", uses)) for room, uses in rows} == imports_between_rooms()
+    documented = {room: set(re.findall(r"\w+", uses)) for room, uses in rows}
+    assert documented == imports_between_rooms(), "bring the table of docs/architecture.md along"
 
 
 def imports_between_rooms() -> dict[str, set[str]]:

@@ -9,6 +9,7 @@ import pytest
 from plugin.project import Project
 
 # Imported here once: pytester forgets after each run what was imported during it.
+import pytest_rknpu.emulator
 import pytest_rknpu.inventory.selection
 import pytest_rknpu.report.junit  # noqa: F401
 

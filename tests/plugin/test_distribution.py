@@ -50,6 +50,21 @@ def test_all_tests_of_a_board_run_on_one_worker(project: Project) -> None:
     assert sorted(project.opened()) == ["alpha", "beta"]
 
 
+def test_entries_for_one_machine_share_a_worker_and_others_do_not_wait(project: Project) -> None:
+    entry = '[[board]]\nname = "{}"\nsoc = "rk3588"\nhost = "{}"\n'
+    project.boards(
+        entry.format("as-root", "192.0.2.1")
+        + entry.format("as-user", "192.0.2.1")
+        + entry.format("b", "192.0.2.2")
+    )
+    project.tests(MANY)
+    assert project.run("--rknpu-report", "out", "--rknpu-wait", "0", workers=2).ret == 0
+    processes = {
+        result["board"]: result["measurements"][0]["value"] for result in project.results()[1].values()
+    }
+    assert processes["as-root"] == processes["as-user"] != processes["b"]
+
+
 def test_node_ids_are_those_of_a_run_without_workers(project: Project) -> None:
     project.tests(MANY.replace('os.environ["PYTEST_XDIST_TESTRUNUID"]', "'-'"))
     ids = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -140,3 +141,11 @@ def test_a_bad_line_in_the_middle_is_not_passed_over(written: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"gone\.jsonl"):
         read_results(tmp_path / "gone.jsonl")
+
+
+def test_the_documentation_names_every_key() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "results.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    named = {word for row in rows for word in re.findall(r"`(\w+)`", row)}
+    schema = results_validator().schema["$defs"]
+    assert named == {*schema["run"]["properties"], *schema["test"]["properties"]}

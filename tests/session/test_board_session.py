@@ -10,7 +10,15 @@ import pytest
 from pytest_rknpu.agent.abi import rknn_query_cmd
 from pytest_rknpu.errors import BoardLost, ConformanceFailure, HarnessError
 from pytest_rknpu.inventory.schema import Board
-from pytest_rknpu.session import BoardSession, LoadedModel, Npu, Program, RuntimeCallError, ZeroCopy, open_session
+from pytest_rknpu.session import (
+    BoardSession,
+    LoadedModel,
+    Npu,
+    Program,
+    RuntimeCallError,
+    ZeroCopy,
+    open_session,
+)
 from pytest_rknpu.session.artifacts import artifact_for
 from pytest_rknpu.session.versions import RECORDED, is_value
 
@@ -27,7 +35,9 @@ def test_a_models_bytes_travel_once(session: BoardSession, monkeypatch: pytest.M
     data = artifact_for(session.board, "probe_chain")
     requests: list[str] = []
     original = session.request
-    monkeypatch.setattr(session, "request", lambda m, *rest: (requests.append(m["request"]), original(m, *rest))[1])
+    monkeypatch.setattr(
+        session, "request", lambda m, *rest: (requests.append(m["request"]), original(m, *rest))[1]
+    )
     assert session.store_model(data) == session.store_model(data)
     assert requests == ["has_models", "put_model"]
 
@@ -74,7 +84,7 @@ def test_a_missed_deadline_ends_the_agent(session: BoardSession) -> None:
     program = Program()
     with program.repeat(10**7):
         program.timestamp("t")
-    with pytest.raises(BoardLost, match="no answer to 'execute' within 0.5 s"):
+    with pytest.raises(BoardLost, match=r"no answer to 'execute' within 0\.5 s"):
         session.execute(program, deadline_s=0.5)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
@@ -99,5 +109,7 @@ def test_a_difference_is_told_with_board_line_and_bytes(npu: Npu, pointwise: Loa
     program.run(io.context)
     program.compare(io.output, wrong, "output")
     compared = npu.execute(program)["output"]
-    with pytest.raises(ConformanceFailure, match=r"board desk \(rk3588\): it: 1 of 1 .* offsets 130, cache lines 2"):
+    with pytest.raises(
+        ConformanceFailure, match=r"board desk \(rk3588\): it: 1 of 1 .* offsets 130, cache lines 2"
+    ):
         npu.require_same(compared, "it")

@@ -46,9 +46,7 @@ def attr(fmt: int, shape: tuple[int, int, int], atom: int, stride: int, dtype: i
     extra=st.integers(0, 7),
     dtype=st.sampled_from([Type.RKNN_TENSOR_INT8, Type.RKNN_TENSOR_UINT8, Type.RKNN_TENSOR_FLOAT32]),
 )
-def test_memory_round_trip(
-    fmt: int, shape: tuple[int, int, int], atom: int, extra: int, dtype: int
-) -> None:
+def test_memory_round_trip(fmt: int, shape: tuple[int, int, int], atom: int, extra: int, dtype: int) -> None:
     stride = shape[2] + extra if extra else 0
     description = attr(fmt, shape, atom, stride, dtype)
     tensor = (np.arange(np.prod(shape)) % 120).astype(

@@ -18,7 +18,13 @@ def test_commands_are_recorded_in_order_and_plain() -> None:
         program.compare_cycle("m", [b"1", b"2", b"1"], "seen")
     program.sync("m", BIDIRECTIONAL, None)
     plain = program.plain()
-    assert [command["op"] for command in plain["commands"]] == ["init", "create_mem", "write", "repeat", "sync"]
+    assert [command["op"] for command in plain["commands"]] == [
+        "init",
+        "create_mem",
+        "write",
+        "repeat",
+        "sync",
+    ]
     loop = plain["commands"][3]
     assert loop["count"] == 5
     assert [command["op"] for command in loop["commands"]] == ["sync", "run", "compare"]

@@ -38,7 +38,8 @@ def ssh_config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.copy(folder / "user.pub", folder / "authorized_keys")
     port = _free_port()
     (folder / "sshd_config").write_text(
-        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/authorized_keys\n"
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nAuthorizedKeysFile "
+        f"{folder}/authorized_keys\n"
         f"PidFile {folder}/pid\nStrictModes no\nPasswordAuthentication no\nPermitRootLogin yes\n"
     )
     host_key = (folder / "host.pub").read_text()
@@ -46,10 +47,13 @@ def ssh_config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     config = folder / "config"
     config.write_text(
         f"Host desk-board\n  HostName 127.0.0.1\n  Port {port}\n  User {getpass.getuser()}\n"
-        f"  IdentityFile {folder}/user\n  UserKnownHostsFile {folder}/known_hosts\n  StrictHostKeyChecking yes\n"
+        f"  IdentityFile {folder}/user\n  UserKnownHostsFile {folder}/known_hosts\n  StrictHostKeyChecking "
+        f"yes\n"
     )
     os.makedirs("/run/sshd", exist_ok=True)
-    server = subprocess.Popen([SSHD, "-D", "-e", "-f", str(folder / "sshd_config")], stderr=subprocess.DEVNULL)
+    server = subprocess.Popen(
+        [SSHD, "-D", "-e", "-f", str(folder / "sshd_config")], stderr=subprocess.DEVNULL
+    )
     try:
         _wait_for(port)
         yield config
@@ -105,5 +109,8 @@ def test_programs_run_over_ssh(ssh_config: Path, fake_runtime: str) -> None:
 
 def test_a_host_that_is_not_there_names_the_command_to_try(ssh_config: Path, fake_runtime: str) -> None:
     board = _board(ssh_config, fake_runtime, host="nowhere.invalid")
-    with ExitStack() as resources, pytest.raises(BoardLost, match=r"(?s)board desk: .*ssh -F .*nowhere\.invalid"):
+    with (
+        ExitStack() as resources,
+        pytest.raises(BoardLost, match=r"(?s)board desk: .*ssh -F .*nowhere\.invalid"),
+    ):
         connect(board, seed=1, resources=resources)

@@ -52,7 +52,7 @@ def build(steps: Steps, request: dict[str, Any]) -> Any:
 
     toolkit = steps.run("import", start)
     steps.succeed("config", lambda: toolkit.config(**request["config"]))
-    steps.succeed("load_onnx", lambda: toolkit.load_onnx(model=request["onnx"], **request["load"]))
+    steps.succeed("load_onnx", lambda: toolkit.load_onnx(model=request["onnx"]))
     steps.succeed("build", lambda: toolkit.build(**request["build"]))
     return toolkit
 
