@@ -42,5 +42,10 @@ class ConformanceFailure(RknpuError, AssertionError):
     """The board did not do what the requirement asks (outcome ``fail``)."""
 
 
+class Waived(RknpuError):
+    """The requirement is not met, in just the way that is known and recorded with its reason (outcome
+    ``waived``: neither green nor red)."""
+
+
 class Inconclusive(RknpuError):
     """The evidence does not suffice to say pass or fail (outcome ``inconclusive``, never green)."""

@@ -13,13 +13,12 @@ import pytest
 
 from pytest_rknpu.errors import ConfigurationError, HarnessError
 from pytest_rknpu.farm.collecting import OURS, PROBLEMS, Ours
-from pytest_rknpu.farm.finishing import finish_npu
 from pytest_rknpu.farm.run import RUN, Effort, derive_seed
 from pytest_rknpu.farm.slots import SLOTS, LiveBoard
-from pytest_rknpu.verdict import ItemRecord, lacking
 
 if TYPE_CHECKING:
     from pytest_rknpu.session import Npu, SimulatorSession
+    from pytest_rknpu.verdict import ItemRecord
 
 Inference = Callable[..., "list[Any]"]
 
@@ -63,7 +62,9 @@ def npu(
 
     Skips with the proof where the board's runtime library lacks what ``pytest.mark.needs`` asks for.
     """
+    from pytest_rknpu.farm.finishing import finish_npu
     from pytest_rknpu.session import Npu
+    from pytest_rknpu.verdict import lacking
 
     ours = _ours(request)
     session = board.session
@@ -93,6 +94,8 @@ def inference(request: pytest.FixtureRequest, board: LiveBoard) -> Inference:
 @pytest.fixture
 def record(request: pytest.FixtureRequest, rknpu_seed: int) -> ItemRecord:
     """Where a test writes figures (``record.measure(name, value, unit)``) and remarks (``record.note``)."""
+    from pytest_rknpu.verdict import ItemRecord
+
     ours = request.node.stash.get(OURS, None)
     return ours.record if ours is not None else ItemRecord(request.node.nodeid, (), rknpu_seed)
 
@@ -107,6 +110,16 @@ def effort(request: pytest.FixtureRequest) -> Effort:
 def rknpu_seed(request: pytest.FixtureRequest) -> int:
     """The seed of this test's random choices: a hash of the run's seed and the node id."""
     return derive_seed(request.config.stash[RUN].origin.seed, request.node.nodeid)
+
+
+def __getattr__(name: str) -> Any:
+    """`ItemRecord` is here for suites that annotate with it, and imported when one does: this module is loaded
+    in every run of pytest."""
+    if name == "ItemRecord":
+        from pytest_rknpu.verdict import ItemRecord
+
+        return ItemRecord
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _ours(request: pytest.FixtureRequest) -> Ours:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,6 @@ from pytest_rknpu.farm.collecting import (
     parametrise,
     split_by_requirement,
 )
-from pytest_rknpu.farm.finishing import before_test, finishing
 from pytest_rknpu.farm.options import add_markers, add_options
 from pytest_rknpu.farm.run import RUN, Origin, run_of
 from pytest_rknpu.farm.slots import SLOTS, Slots
@@ -109,6 +108,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     except ConfigurationError as error:
         problem = str(error)
     if any(OURS in item.stash for item in items):
+        from pytest_rknpu.report import item_hooks
+
+        config.pluginmanager.register(item_hooks, "rknpu-items")
         problem = problem or problems.first
     if _is_worker(config):
         _tell_controller(config, items, problem)
@@ -123,49 +125,6 @@ def _keep_required(config: pytest.Config, items: list[pytest.Item]) -> None:
         kept, left_out = split_by_requirement(items, globs)
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what the SoC cannot do; see that the board is alive."""
-    ours = item.stash.get(OURS, None)
-    if ours is not None:
-        before_test(ours, item.config.stash[SLOTS])
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Clean up on the board and judge the runtime's log, still within the call."""
-    ours = item.stash.get(OURS, None)
-    if ours is None:
-        return (yield)
-    with finishing(item, ours):
-        return (yield)
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)  # outermost: it has the last word
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Turn what happened into an outcome."""
-    report = yield
-    ours = item.stash.get(OURS, None)
-    if ours is not None:
-        from pytest_rknpu.report.phases import judge
-
-        judge(item, ours, call, report, item.config.stash[SLOTS])
-    return report
-
-
-def pytest_report_teststatus(
-    report: pytest.CollectReport | pytest.TestReport,
-) -> tuple[str, str, tuple[str, Mapping[str, bool]]] | None:
-    """Words for the outcomes that pytest does not know."""
-    carried = getattr(report, "rknpu", None)
-    if carried is None:
-        return None
-    from pytest_rknpu.report.terminal import status_of
-
-    return status_of(carried["outcome"])
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -6,7 +6,7 @@ import ctypes
 import hashlib
 import time
 from operator import ne
-from typing import Any, Dict
+from typing import Any, Callable, Dict
 
 from .compiler import Compiler, Step
 from .failures import ProgramFailure
@@ -89,9 +89,11 @@ def build_compare(arguments: Arguments, compiler: Compiler) -> Step:
     """Compare memory with a blob; every mismatch is counted, the first one is described.
 
     The memory is read once into a copy, and verdict and description come from that copy: a stale line may be
-    replaced by the right one between two reads.
+    replaced by the right one between two reads. Bits that are 0 in ``mask`` (padding that nobody promises)
+    are taken as 0 on both sides.
     """
-    name, offset, choices = arguments["memory"], arguments["offset"], _choices(arguments)
+    name, offset, masked = arguments["memory"], arguments["offset"], _masking(arguments)
+    choices = tuple(masked(choice) for choice in _choices(arguments))
     compiler.memories.use(name)
     memories, count, string_at = compiler.state.memories, len(choices), ctypes.string_at
     summary: dict[str, Any] = {"comparisons": 0, "mismatches": 0, "first": None}
@@ -99,7 +101,7 @@ def build_compare(arguments: Arguments, compiler: Compiler) -> Step:
 
     def step(iteration: int) -> None:
         expected = choices[iteration % count]
-        actual = string_at(memories[name].span(offset, len(expected)), len(expected))
+        actual = masked(string_at(memories[name].span(offset, len(expected)), len(expected)))
         summary["comparisons"] += 1
         if actual != expected:
             summary["mismatches"] += 1
@@ -107,6 +109,20 @@ def build_compare(arguments: Arguments, compiler: Compiler) -> Step:
                 summary["first"] = describe_difference(expected, actual, offset, iteration)
 
     return step
+
+
+def _masking(arguments: Arguments) -> Callable[[bytes], bytes]:
+    mask = arguments["mask"]
+    if mask is None:
+        return lambda data: data
+    bits = int.from_bytes(mask, "little")
+
+    def masked(data: bytes) -> bytes:
+        if len(data) != len(mask):
+            raise ProgramFailure(f"the mask has {len(mask)} bytes, the data {len(data)}")
+        return (int.from_bytes(data, "little") & bits).to_bytes(len(mask), "little")
+
+    return masked
 
 
 def describe_difference(expected: bytes, actual: bytes, offset: int, iteration: int) -> dict[str, Any]:

@@ -80,6 +80,12 @@ class StorageFailure(Failure):
     kind = "storage"
 
 
+class ClockFailure(Failure):
+    """Clocks cannot be pinned at all: they are already, or there is nobody to put them back."""
+
+    kind = "clocks"
+
+
 class InternalFailure(Failure):
     """The agent itself is at fault; the message ends with the traceback."""
 

@@ -28,6 +28,7 @@ SUCCESS = frozenset({0})
 U32 = 2**32 - 1
 U64 = 2**64 - 1
 MAXIMUM_THRASH = 2**30
+MAXIMUM_RUNS = 1_000_000
 MAXIMUM_CONTAINERS = 16
 
 
@@ -110,6 +111,29 @@ def command_list(value: Any, blobs: Blobs) -> list[Any]:
     if not isinstance(value, list):
         raise _wrong("a list of commands", value)
     return value
+
+
+def name_list(value: Any, blobs: Blobs) -> list[str]:
+    """A list of one to 16 names."""
+    if not isinstance(value, list) or not 1 <= len(value) <= 16:
+        raise _wrong("a list of 1 to 16 names", value)
+    return [name(entry, blobs) for entry in value]
+
+
+def integer_list(value: Any, blobs: Blobs) -> list[int]:
+    """A list of one to 16 unsigned 32-bit integers."""
+    if not isinstance(value, list) or not 1 <= len(value) <= 16:
+        raise _wrong("a list of 1 to 16 integers", value)
+    check = integer(0, U32)
+    return [check(entry, blobs) for entry in value]
+
+
+def integers_by_name(value: Any, blobs: Blobs) -> dict[str, int]:
+    """A dict of unsigned 64-bit integers by name."""
+    if not isinstance(value, dict):
+        raise _wrong("a dict of integers by name", value)
+    check = integer(0, U64)
+    return {name(key, blobs): check(entry, blobs) for key, entry in value.items()}
 
 
 def group_list(value: Any, blobs: Blobs) -> list[list[Any]]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Callable, NamedTuple
 
-from . import calls, child_operation, control, cpu, memory_calls, raw_call
+from . import calls, child_operation, control, cpu, load, memory_calls, raw_call, timing
 from .fields import (
     ANY_CODE,
+    MAXIMUM_RUNS,
     MAXIMUM_THRASH,
     SUCCESS,
     U32,
@@ -20,7 +21,9 @@ from .fields import (
     expectation,
     group_list,
     integer,
+    integer_list,
     name,
+    name_list,
     optional,
     record_list,
     seconds,
@@ -112,7 +115,10 @@ _OTHERS: dict[str, Operation] = {
     ),
     "read": Operation({"memory": _NAME, "offset": _OFFSET, "length": _LENGTH}, cpu.build_read),
     "digest": Operation({"memory": _NAME, "offset": _OFFSET, "length": _LENGTH}, cpu.build_digest),
-    "compare": Operation({"memory": _NAME, "offset": _OFFSET, **_DATA, "save": _NAME}, cpu.build_compare),
+    "compare": Operation(
+        {"memory": _NAME, "offset": _OFFSET, **_DATA, "mask": Field(optional(blob), None), "save": _NAME},
+        cpu.build_compare,
+    ),
     "thrash": Operation({"size": Field(integer(1, MAXIMUM_THRASH))}, cpu.build_thrash),
     "timestamp": Operation({}, cpu.build_timestamp),
     "resources": Operation({}, cpu.build_resources),
@@ -133,8 +139,35 @@ _OTHERS: dict[str, Operation] = {
     ),
 }
 
+_COUNT = Field(integer(1, MAXIMUM_RUNS))
+_TIMED = {
+    "count": Field(optional(integer(1, MAXIMUM_RUNS)), None),
+    "order": Field(optional(blob), None),
+    "warm_up": Field(integer(0, MAXIMUM_RUNS), 0),
+    "before": Field(command_list, []),
+}
+
+_TIMING: dict[str, Operation] = {
+    "time_runs": Operation(
+        {"contexts": Field(name_list), "perf_run": Field(boolean, False), **_TIMED}, timing.build_time_runs
+    ),
+    "time_syncs": Operation(
+        {"memory": _NAME, "context": _NULLABLE, "modes": Field(integer_list), **_TIMED},
+        timing.build_time_syncs,
+    ),
+    "time_no_op": Operation({"count": _COUNT, "warm_up": _TIMED["warm_up"]}, timing.build_time_no_op),
+    "under_load": Operation(
+        {
+            "processes": Field(integer(0, 64), 0),
+            "memory_bytes": Field(integer(4096, MAXIMUM_THRASH), 2**24),
+            "commands": Field(command_list),
+        },
+        load.build_under_load,
+    ),
+}
+
 OPERATIONS: dict[str, Operation] = {
     **{op: Operation({**entry.fields, **_CALL}, entry.build) for op, entry in _CALLS.items()},
-    **{op: Operation({**_SAVE, **entry.fields}, entry.build) for op, entry in _OTHERS.items()},
+    **{op: Operation({**_SAVE, **entry.fields}, entry.build) for op, entry in {**_OTHERS, **_TIMING}.items()},
 }
 """All operations of docs/command-lists.md; each takes ``save``, those that call the runtime ``expect``."""

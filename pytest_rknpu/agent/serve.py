@@ -10,15 +10,31 @@ import platform
 import sys
 from typing import Any, Callable, Dict
 
+from . import clocks, guardian
 from .binding import bind
 from .children import child_request, run_child
 from .compiler import Services
 from .executor import execute
 from .failures import ProgramFailure, as_failure
-from .fields import REQUIRED, Blobs, Field, any_value, name, record, sha256
+from .fields import (
+    REQUIRED,
+    U64,
+    Blobs,
+    Field,
+    any_value,
+    integer,
+    integers_by_name,
+    name,
+    optional,
+    record,
+    seconds,
+    sha256,
+)
 from .library import open_library
 from .log_capture import LogCapture
+from .pinning import Pinned
 from .probe import probe
+from .readers import Root
 from .state import State
 from .store import DEFAULT_FOLDER, ModelStore
 
@@ -51,6 +67,7 @@ class Agent:
         self._root = "/"
         self._store = ModelStore(DEFAULT_FOLDER)
         self._state: State | None = None
+        self._pinned: Pinned | None = None
 
     def handle(self, request: Any) -> Reply:
         """The reply to one request; an exception that nobody foresaw is told as kind ``internal``."""
@@ -78,6 +95,8 @@ class Agent:
         if self._state is not None:
             self._state.destroy_all()
             self._state = None
+        self.close()
+        recovered = guardian.recover(root)
         self._library = opened = open_library(library)
         self._library_spec = library
         binding = bind(opened)
@@ -88,10 +107,28 @@ class Agent:
             "python": platform.python_version(),
             "functions": binding.exported(),
             "pid": os.getpid(),
+            "clocks_recovered": recovered,
         }
 
     def _probe(self) -> Reply:
         return {"ok": True, "facts": probe(self._root, self._library_spec)}
+
+    def _conditions(self) -> Reply:
+        return {"ok": True, "conditions": clocks.conditions(Root(self._root))}
+
+    def _pin_clocks(self, **wishes: Any) -> Reply:
+        self._started()
+        if self._pinned is None:
+            self._pinned = Pinned(self._root, self._sources()["guardian"])
+        return {"ok": True, **self._pinned.pin(**wishes)}
+
+    def _unpin_clocks(self) -> Reply:
+        return {"ok": True, **self.close()}
+
+    def close(self) -> Reply:
+        """Put the clocks back, where they were pinned. The agent can go on afterwards."""
+        pinned, self._pinned = self._pinned, None
+        return pinned.unpin() if pinned is not None else {"restored": [], "why": "nothing was pinned"}
 
     def _has_models(self, hashes: list[str]) -> Reply:
         return {"ok": True, "present": self._store.present(hashes)}
@@ -131,6 +168,17 @@ _REQUESTS: dict[str, Any] = {
         Agent._start,
     ),
     "probe": ({}, Agent._probe),
+    "conditions": ({}, Agent._conditions),
+    "pin_clocks": (
+        {
+            "npu_hertz": Field(optional(integer(0, U64)), None),
+            "ddr_hertz": Field(optional(integer(0, U64)), None),
+            "cpu_hertz": Field(integers_by_name, {}),
+            "deadline_s": Field(seconds, 3600.0),
+        },
+        Agent._pin_clocks,
+    ),
+    "unpin_clocks": ({}, Agent._unpin_clocks),
     "has_models": ({"hashes": Field(_hashes)}, Agent._has_models),
     "put_model": ({"sha256": Field(sha256), "data": Field(_bytes)}, Agent._put_model),
     "execute": ({"program": Field(any_value)}, Agent._execute),
@@ -169,4 +217,5 @@ def serve(channel: Any) -> None:
             if isinstance(request, dict) and request.get("request") == "stop":
                 return
     finally:
+        agent.close()
         log.stop()

@@ -15,12 +15,12 @@ import pytest
 
 from pytest_rknpu.errors import ConfigurationError
 from pytest_rknpu.farm.run import Run, derive_seed
-from pytest_rknpu.verdict import ItemRecord, Phase, require_known, require_known_needs
 
 if TYPE_CHECKING:
     from pytest_rknpu.farm.manifest import Manifest
     from pytest_rknpu.inventory.schema import Board
     from pytest_rknpu.session import Npu
+    from pytest_rknpu.verdict import ItemRecord, Phase
 
 _FIXTURES_MODULE = "pytest_rknpu.fixtures"
 _WITH_RUNTIME = frozenset({"emulator", "librknnrt"})
@@ -113,7 +113,7 @@ def split_by_requirement(
 
     Raises ConfigurationError for a glob that matches no requirement of the catalogue.
     """
-    from pytest_rknpu.verdict import REQUIREMENTS
+    from pytest_rknpu.verdict import REQUIREMENTS, require_known
 
     for glob in globs:
         if not fnmatch.filter(REQUIREMENTS, glob.upper()):
@@ -139,6 +139,8 @@ def _board_parameter(item: pytest.Item) -> str | None:
 
 
 def _ours(item: pytest.Item, run: Run, board: str | None) -> Ours:
+    from pytest_rknpu.verdict import ItemRecord, require_known, require_known_needs
+
     record = ItemRecord(
         nodeid=item.nodeid,
         requirements=require_known(_arguments(item, "requirement"), item.nodeid),

@@ -15,6 +15,10 @@ _EXPECTED: Mapping[str, str] = {
     "string_type": "must be a text in quotes",
     "int_type": "must be a whole number",
     "tuple_type": "must be a list",
+    "float_type": "must be a number",
+    "mapping_type": "must be a table",
+    "model_type": "must be a table",
+    "model_attributes_type": "must be a table",
 }
 
 # A pattern says little to the reader: what it means, by key.
@@ -28,25 +32,33 @@ _PATTERNS: Mapping[str, str] = {
     "driver_version": 'must be a version such as "0.9.8"',
     "note": "must have no control characters but line breaks",
     "library": "must be a path that does not begin with `-` and has no control characters",
-    "ssh_config": "must be a path that does not begin with `-` and has no control characters",
+    **dict.fromkeys(
+        ("ssh_config", "path", "weights", "rknn", "calibration", "labelled"),
+        "must be a path that does not begin with `-` and has no control characters",
+    ),
+    "device_id": "must be a serial number or `address:port` as `adb devices` shows it",
 }
 
 
-def heading(number: int, name: object) -> str:
-    """Name a table: its number in the file, counted from 1, and its name where it has one."""
-    return f"[[board]] {number}" + (f" ({quoted(name)})" if isinstance(name, str) else "")
+def heading(number: int, name: object, kind: str = "board") -> str:
+    """Name a table: its kind, its number in the file, counted from 1, and its name where it has one."""
+    return f"[[{kind}]] {number}" + (f" ({quoted(name)})" if isinstance(name, str) else "")
 
 
-def explain_duplicate(number: int, name: str, first: int) -> str:
+def explain_duplicate(number: int, name: str, first: int, kind: str = "board") -> str:
     """Say that a name was taken."""
-    return f'{heading(number, name)}, key "name": taken by [[board]] {first}; names must differ'
+    return f'{heading(number, name, kind)}, key "name": taken by [[{kind}]] {first}; names must differ'
 
 
 def explain_table(
-    number: int, table: Mapping[str, Any], error: ValidationError, known: Collection[str]
+    number: int,
+    table: Mapping[str, Any],
+    error: ValidationError,
+    known: Collection[str],
+    kind: str = "board",
 ) -> list[str]:
     """Say all that is wrong with one table, a sentence each."""
-    where = heading(number, table.get("name"))
+    where = heading(number, table.get("name"), kind)
     return [f"{where}, {_sentence(detail, known)}" for detail in error.errors(include_url=False)]
 
 
@@ -56,14 +68,21 @@ def _sentence(detail: ErrorDetails, known: Collection[str]) -> str:
     if not location:  # a check of the whole table, which names the key itself
         return str(detail["ctx"]["error"])
     key = str(location[0])
-    if kind == "extra_forbidden":
+    if kind == "extra_forbidden" and len(location) == 1:
         return f"unknown key {quoted(key)}{did_you_mean(key, known) or '; known: ' + ', '.join(known)}"
+    place = f'key "{key}"' + "".join(_step(entry) for entry in location[1:])
+    if kind == "extra_forbidden":
+        return f"{place}: unknown key"
     if kind == "missing":
-        return f'key "{key}": missing'
+        return f"{place}: missing"
     if kind == "value_error":
-        return f'key "{key}": {detail["ctx"]["error"]}'
-    place = f'key "{key}"' + "".join(f", entry {int(entry) + 1}" for entry in location[1:])
+        return f"{place}: {detail['ctx']['error']}"
     return f"{place}: {_requirement(detail, key)}, not {quoted(detail['input'])}"
+
+
+def _step(entry: int | str) -> str:
+    """One step into a list (counted from 1) or a table."""
+    return f", entry {entry + 1}" if isinstance(entry, int) else f', key "{ascii(entry)[1:-1]}"'
 
 
 def _requirement(detail: ErrorDetails, key: str) -> str:

@@ -1,6 +1,7 @@
-"""The tables of docs/boards.md, made from the schema and the SoC table, so that they agree with the code.
+"""The tables of docs/boards.md, docs/user-models.md and docs/latency.md, made from the schema.
 
-``python -m pytest_rknpu.inventory.reference docs/boards.md`` writes them anew between their markers.
+``python -m pytest_rknpu.inventory.reference docs/*.md`` writes them anew between their markers, so that they
+agree with the code.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_rknpu.inventory.schema import Board, only_with
+from pytest_rknpu.inventory.budget_table import Budget
+from pytest_rknpu.inventory.model_table import ModelTable
+from pytest_rknpu.inventory.pinned_clocks import PINNED_CLOCKS
+from pytest_rknpu.inventory.schema import WITH_AGENT, Board, only_with
 from pytest_rknpu.inventory.socs import SOCS, SoC
 
 _MARKED = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -37,7 +41,51 @@ def keys_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def models_table() -> str:
+    """Return one line for each key that a ``[[model]]`` table may have."""
+    properties = ModelTable.model_json_schema()["properties"]
+    lines = ["| key | value | meaning | example |", "|---|---|---|---|"]
+    for key, field in ModelTable.model_fields.items():
+        example = f"`{key} = {_toml((field.examples or [None])[0])}`"
+        lines.append(f"| `{key}` | {_value(properties[key])} | {field.description} | {example} |")
+    return "\n".join(lines) + "\n"
+
+
+def budgets_table() -> str:
+    """Return one line for each key that a ``[[budget]]`` table may have."""
+    properties = Budget.model_json_schema()["properties"]
+    lines = ["| key | value | meaning | example |", "|---|---|---|---|"]
+    for key, field in Budget.model_fields.items():
+        example = f"`{key} = {_toml((field.examples or [None])[0])}`"
+        lines.append(f"| `{key}` | {_value(properties[key])} | {field.description} | {example} |")
+    return "\n".join(lines) + "\n"
+
+
+def clocks_table() -> str:
+    """Return one line for each SoC: to what its clocks are pinned."""
+    lines = ["| SoC | NPU MHz | DDR MHz | CPU MHz, by policy |", "|---|---|---|---|"]
+    for name, clocks in PINNED_CLOCKS.items():
+        cpu = ", ".join(f"{policy} {hertz // 10**6}" for policy, hertz in clocks.cpu.items())
+        lines.append(f"| {name} | {_megahertz(clocks.npu)} | {_megahertz(clocks.ddr)} | {cpu or 'highest'} |")
+    return "\n".join(lines) + "\n"
+
+
+def _megahertz(hertz: int | None) -> str:
+    return "highest, if any" if hertz is None else str(hertz // 10**6)
+
+
+def _toml(value: object) -> str:
+    """Write a value as TOML has it on one line."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(entry)}" for key, entry in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(entry) for entry in value) + "]"
+    return json.dumps(value)
+
+
 def _where(key: str) -> str:
+    if key in WITH_AGENT:
+        return " or ".join(f'`runtime = "{runtime}"`' for runtime in sorted(WITH_AGENT[key]))
     need = only_with(key)
     return f'`{need[0]} = "{need[1]}"`' if need else "every board"
 
@@ -49,11 +97,24 @@ def _value(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         return " or ".join(f'`"{value}"`' for value in schema["enum"])
     if schema["type"] == "array":
-        return "list of texts"
+        return f"list of {_LISTED[schema['items'].get('type', 'object')]}"
     if schema["type"] == "integer":
         upper = schema["maximum"]
-        return f"whole number from {schema['minimum']}" + (f" to {upper}" if upper < 2**63 - 1 else "")
-    return "text"
+        return f"whole number from {schema['minimum']}" + (f" to {upper}" if upper < 2**31 - 1 else "")
+    if schema["type"] == "number":
+        return _number(schema)
+    if schema["type"] == "boolean":
+        return "`true` or `false`"
+    return "table of texts" if schema["type"] == "object" else "text"
+
+
+def _number(schema: Mapping[str, Any]) -> str:
+    if "exclusiveMinimum" in schema:
+        return f"number above {schema['exclusiveMinimum']:g}"
+    return f"number from {schema['minimum']:g} to {schema['maximum']:g}"
+
+
+_LISTED: Mapping[str, str] = {"string": "texts", "number": "numbers", "object": "tables"}
 
 
 def socs_table() -> str:
@@ -87,7 +148,13 @@ def _or_unknown(value: int | None) -> str:
     return "?" if value is None else str(value)
 
 
-_TABLES: Mapping[str, Callable[[], str]] = {"keys": keys_table, "socs": socs_table}
+_TABLES: Mapping[str, Callable[[], str]] = {
+    "budgets": budgets_table,
+    "clocks": clocks_table,
+    "keys": keys_table,
+    "models": models_table,
+    "socs": socs_table,
+}
 
 
 def main(arguments: list[str]) -> None:

@@ -1,39 +1,37 @@
 """What boards.toml may say, as a pydantic model, and `load_boards`, which reads it.
 
-A file is a list of ``[[board]]`` tables and nothing else. Whatever is wrong with it is a ConfigurationError
-that names file, table and key, before anything is touched. What the file says ends up in argument vectors (of
-ssh and python), so words that ssh or a remote shell could take for more than a word are refused here.
+A file is a list of ``[[board]]`` tables, and of ``[[model]]`` tables (`model_table`). Whatever is wrong with
+it is a ConfigurationError that names file, table and key, before anything is touched. What the file says ends
+up in argument vectors (of ssh and python), so words that ssh or a remote shell could take for more than a
+word are refused here.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from pytest_rknpu.errors import ConfigurationError
 from pytest_rknpu.inventory.explain import explain_duplicate, explain_table
 from pytest_rknpu.inventory.socs import SOCS, SoC, find_soc
 from pytest_rknpu.inventory.wording import did_you_mean, quoted
+from pytest_rknpu.inventory.words import Command, DeviceId, File, HostName, Name, Tag, Text, UserName, Version
+
+if TYPE_CHECKING:
+    from pytest_rknpu.inventory.budget_table import Budget
+    from pytest_rknpu.inventory.model_table import ModelTable
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-Runtime = Literal["emulator", "simulator", "librknnrt"]
+Runtime = Literal["emulator", "simulator", "librknnrt", "connected"]
 Transport = Literal["local", "ssh"]
 Evidence = Literal["hardware", "simulator", "emulator"]
 
@@ -41,20 +39,8 @@ _EVIDENCE: Mapping[str, Evidence] = {
     "emulator": "emulator",
     "simulator": "simulator",
     "librknnrt": "hardware",
+    "connected": "hardware",
 }
-
-# Words that reach an argument vector: no blank, no quote, nothing that a shell expands, no leading dash (ssh
-# takes that for an option), no `//` (execnet's separator).
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=64)]
-HostName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9:][A-Za-z0-9_.:%-]*$", max_length=255)]
-UserName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=64)]
-Command = Annotated[
-    str, StringConstraints(pattern=r"^/?[A-Za-z0-9_.][A-Za-z0-9_.+-]*(/[A-Za-z0-9_.+-]+)*$", max_length=4096)
-]
-File = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f-][^\x00-\x1f]*$", max_length=4096)]
-Text = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$", max_length=2000)]
-Version = Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+([a-z][0-9]+)?$", max_length=32)]
-Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=64)]
 
 
 class Board(BaseModel):
@@ -75,7 +61,8 @@ class Board(BaseModel):
     runtime: Runtime = Field(
         description="What answers: `emulator` (this package's software board), `simulator` (RKNN-Toolkit2's "
         "simulator on this host), `librknnrt` (the vendor's runtime on a real board; librknnmrt on the "
-        "RV1103 and RV1106 families; the default where there is a `host`).",
+        "RV1103 and RV1106 families; the default where there is a `host`), `connected` (a real board "
+        "without Python, driven by RKNN-Toolkit2 over adb and rknn_server).",
         examples=["librknnrt"],
     )
     transport: Transport | None = Field(
@@ -118,6 +105,18 @@ class Board(BaseModel):
         "Default: librknnrt.so, on the RV1103 and RV1106 families librknnmrt.so.",
         examples=["/opt/rknn-2.3.2/librknnrt.so"],
     )
+    device_id: DeviceId | None = Field(
+        default=None,
+        description="Which device of `adb devices` the board is; needed where there are several. Boards in "
+        "the network are `address:port`, after `adb connect`.",
+        examples=["192.0.2.7:5555"],
+    )
+    target: str | None = Field(
+        default=None,
+        description="What RKNN-Toolkit2 is to take the board for, if that is not its `soc`; models are then "
+        "built for it.",
+        examples=["rk3566"],
+    )
     seed: int | None = Field(
         default=None,
         ge=0,
@@ -141,6 +140,23 @@ class Board(BaseModel):
         description="Driver version that the emulator plays; it is reported as `emulated VERSION`.",
         examples=["0.9.8"],
     )
+    latency_model: str | None = Field(
+        default=None,
+        description="How the emulator takes its time, by name (docs/latency.md): for trying the latency suite out. "
+        "Results then say so; without it nothing about time is judged there.",
+        examples=["steady"],
+    )
+    pin: bool = Field(
+        default=False,
+        description="Pin NPU, DDR and CPU clocks while latency is measured, and put them back (takes root on "
+        "the board).",
+        examples=[True],
+    )
+    allow_unpinned: bool = Field(
+        default=False,
+        description="Judge latency although clocks may move; without it such results are inconclusive.",
+        examples=[True],
+    )
     tags: tuple[Tag, ...] = Field(
         default=(), description="Words of your own, shown in reports.", examples=[["lab-2"]]
     )
@@ -163,11 +179,11 @@ class Board(BaseModel):
         """TOML has lists; strict mode wants the tuple that a frozen board holds."""
         return tuple(value) if isinstance(value, list) else value
 
-    @field_validator("soc")
+    @field_validator("soc", "target")
     @classmethod
-    def _known_soc(cls, value: str) -> str:
+    def _known_soc(cls, value: str | None) -> str | None:
         try:
-            return find_soc(value).name
+            return None if value is None else find_soc(value).name
         except ConfigurationError as error:
             raise ValueError(str(error)) from None
 
@@ -176,6 +192,18 @@ class Board(BaseModel):
     def _known_faults(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if value:
             _refuse_unknown_faults(value)
+        return value
+
+    @field_validator("latency_model")
+    @classmethod
+    def _known_latency_model(cls, value: str | None) -> str | None:
+        if value is not None:
+            from pytest_rknpu.emulator.latency import LATENCY_MODELS
+
+            if value not in LATENCY_MODELS:
+                known = ", ".join(LATENCY_MODELS)
+                hint = did_you_mean(value, LATENCY_MODELS) or f"; known: {known}"
+                raise ValueError(f"unknown latency model {quoted(value)}{hint}")
         return value
 
     @model_validator(mode="after")
@@ -199,9 +227,19 @@ class Board(BaseModel):
         return _EVIDENCE[self.runtime]
 
     @property
+    def has_time(self) -> bool:
+        """Whether its time means anything: silicon's does, and the emulator's where it was asked to play one."""
+        return self.evidence == "hardware" or self.latency_model is not None
+
+    @property
     def chip(self) -> SoC:
         """The row of the SoC table."""
         return SOCS[self.soc]
+
+    @property
+    def platform(self) -> str:
+        """What RKNN-Toolkit2 builds for this board (``target_platform``)."""
+        return SOCS[self.target or self.soc].toolkit_platform
 
     @property
     def library_path(self) -> str:
@@ -218,6 +256,8 @@ class Board(BaseModel):
             return "local"
         if self.transport == "ssh":
             return f"ssh:{(self.host or '').lower()}:{self.port or 22}"
+        if self.runtime == "connected":
+            return f"adb:{self.device_id or 'the only device'}"
         return f"{self.runtime}:{file.resolve()}:{self.name}"
 
 
@@ -225,7 +265,13 @@ _ALLOWED_ON: Mapping[str, tuple[str, str]] = {
     # key: (attribute and value it needs), as `Board._keys_fit` checks and docs/boards.md prints
     **dict.fromkeys(("transport", "library"), ("runtime", "librknnrt")),
     **dict.fromkeys(("host", "user", "port", "ssh_config", "python"), ("transport", "ssh")),
-    **dict.fromkeys(("seed", "faults", "runtime_version", "driver_version"), ("runtime", "emulator")),
+    **dict.fromkeys(("device_id", "target"), ("runtime", "connected")),
+    **dict.fromkeys(("seed", "faults", "runtime_version", "driver_version", "latency_model"), ("runtime", "emulator")),
+}
+
+WITH_AGENT: Mapping[str, frozenset[str]] = {
+    # key: the runtimes whose boards have an agent, which alone can do it
+    **dict.fromkeys(("pin", "allow_unpinned"), frozenset({"emulator", "librknnrt"})),
 }
 
 
@@ -236,6 +282,8 @@ def only_with(key: str) -> tuple[str, str] | None:
 
 def _out_of_place(board: Board, key: str) -> str | None:
     """Say why ``key`` does not belong on this board, or None."""
+    if key in WITH_AGENT and board.runtime not in WITH_AGENT[key]:
+        return f'not for runtime = "{board.runtime}"; remove it'
     need = only_with(key)
     if need is None:
         return None
@@ -273,10 +321,16 @@ def _refuse_unknown_faults(chosen: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True)
 class BoardsFile:
-    """A boards.toml that was read and found right; boards in the file's order."""
+    """A boards.toml that was read and found right; tables in the file's order.
+
+    ``warnings`` say what was taken although it can hardly be meant.
+    """
 
     path: Path
     boards: tuple[Board, ...]
+    models: tuple[ModelTable, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def load_boards(path: Path | str) -> BoardsFile:
@@ -286,7 +340,8 @@ def load_boards(path: Path | str) -> BoardsFile:
     TOML (with the line), no board, unknown or misplaced keys, wrong types and values, two boards of one name.
     """
     path = Path(path)
-    tables = _board_tables(path, _parse(path))
+    document = _parse(path)
+    tables = _board_tables(path, document)
     boards: list[Board] = []
     problems: list[str] = []
     for number, table in enumerate(tables, start=1):
@@ -295,9 +350,32 @@ def load_boards(path: Path | str) -> BoardsFile:
         except ValidationError as error:
             problems += explain_table(number, table, error, Board.model_fields)
     problems += _duplicates(tables)
-    if problems:
-        raise ConfigurationError(f"{path}: " + "; ".join(problems))
-    return BoardsFile(path=path, boards=tuple(boards))
+    models, model_problems = _models(path, document)
+    budgets, warnings, budget_problems = _budgets(document, boards, models)
+    if problems or model_problems or budget_problems:
+        raise ConfigurationError(f"{path}: " + "; ".join(problems + model_problems + budget_problems))
+    return BoardsFile(path, tuple(boards), models, budgets, warnings)
+
+
+def _budgets(
+    document: dict[str, Any], boards: Sequence[Board], models: Sequence[ModelTable]
+) -> tuple[tuple[Budget, ...], tuple[str, ...], list[str]]:
+    """The [[budget]] tables, what is odd about them, and what is wrong with them."""
+    if "budget" not in document:
+        return (), (), []
+    from pytest_rknpu.inventory.budgets import implausible, read_budgets
+
+    budgets, problems = read_budgets(document["budget"], boards, [model.name for model in models])
+    return budgets, tuple(implausible(budgets)), problems
+
+
+def _models(path: Path, document: dict[str, Any]) -> tuple[tuple[ModelTable, ...], list[str]]:
+    """The [[model]] tables, and what is wrong with them."""
+    if "model" not in document:
+        return (), []
+    from pytest_rknpu.inventory.model_files import read_models
+
+    return read_models(path, document["model"])
 
 
 def _parse(path: Path) -> dict[str, Any]:
@@ -318,11 +396,18 @@ def _parse(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{path}: not valid TOML: {error}") from None
 
 
+_TABLES = ("board", "model", "budget")
+
+
+def _listed(tables: Sequence[str]) -> str:
+    return " and ".join(f"[[{table}]]" for table in tables)
+
+
 def _board_tables(path: Path, document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Take the ``[[board]]`` tables out of the document and refuse everything else at its top level."""
+    """Take the ``[[board]]`` tables out of the document and refuse what is unknown at its top level."""
     for key in document:
-        if key != "board":
-            hint = did_you_mean(key, ["board"]) or "; only [[board]] tables are read"
+        if key not in _TABLES:
+            hint = did_you_mean(key, _TABLES) or f"; only {_listed(_TABLES)} tables are read"
             raise ConfigurationError(f"{path}: unknown top-level key {quoted(key)}{hint}")
     tables = document.get("board", [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):

@@ -1,4 +1,8 @@
-"""Reading the catalogue: a model is what its catalogue entry's hashes say, or it is refused."""
+"""Reading the catalogue: a model is what its catalogue entry's hashes say, or it is refused.
+
+An entry with ``data_of`` has no data files of its own: it was calibrated on, and is judged by, those of the
+model it names.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,10 @@ FLOAT, QDQ, CALIBRATION, LABELLED = "float.onnx", "qdq.onnx", "calibration.npz",
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a model comes from. ``sha256`` is by file name; ``measured`` was taken when it was built."""
+    """Where a model comes from. ``sha256`` is by file name; ``measured`` was taken when it was built.
+
+    ``data_of`` is the model whose calibration and labelled data this one shares, None if it has its own.
+    """
 
     made: str
     seed: int
@@ -32,6 +39,7 @@ class Provenance:
     rebuild: str
     sha256: Mapping[str, str]
     measured: Mapping[str, float]
+    data_of: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,22 +74,24 @@ def names(folder: Path = FOLDER) -> tuple[str, ...]:
 def load(name: str, folder: Path = FOLDER) -> Model:
     """Reads a model. ModelError: unknown name, missing file, or a file whose hash is not the catalogue's."""
     entry = _entry(name, folder)
+    data = entry.get("data_of", name)
     return Model(
         name,
         entry["description"],
         _read(name, FLOAT, entry, folder),
         _read(name, QDQ, entry, folder),
-        _inputs(_arrays(name, CALIBRATION, entry, folder)),
+        _inputs(_arrays(data, CALIBRATION, _entry(data, folder), folder)),
         _provenance(entry),
     )
 
 
 def load_labelled(name: str, folder: Path = FOLDER) -> Labelled:
     """Reads a model's held-out set. ModelError as for ``load``, and for a model that has none."""
-    entry = _entry(name, folder)
+    data = _entry(name, folder).get("data_of", name)
+    entry = _entry(data, folder)
     if LABELLED not in entry["sha256"]:
         raise ModelError(f"model {name!r} has no labelled data; it is no classifier")
-    arrays = _arrays(name, LABELLED, entry, folder)
+    arrays = _arrays(data, LABELLED, entry, folder)
     return Labelled(_inputs(arrays), arrays["labels"].astype(np.int64))
 
 
@@ -111,6 +121,7 @@ def _provenance(entry: Mapping[str, Any]) -> Provenance:
         entry["rebuild"],
         MappingProxyType(entry["sha256"]),
         MappingProxyType(entry["measured"]),
+        entry.get("data_of"),
     )
 
 

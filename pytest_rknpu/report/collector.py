@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from pytest_rknpu.report.results import (
     RunRecord,
     result_from,
 )
+from pytest_rknpu.report.terminal import status_of, write_summary
 from pytest_rknpu.verdict import Outcome
 
 _PHASES = frozenset({"setup", "call", "teardown"})
@@ -82,6 +83,13 @@ class Collector:
         elif report.when not in _PHASES:
             self._add_crashed(report)
 
+    def pytest_report_teststatus(
+        self, report: pytest.CollectReport | pytest.TestReport
+    ) -> tuple[str, str, tuple[str, Mapping[str, bool]]] | None:
+        """Words for the outcomes that pytest does not know."""
+        carried = getattr(report, "rknpu", None)
+        return status_of(carried["outcome"]) if carried is not None else None
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the projections, and see to it that a run which showed nothing is not green."""
@@ -90,9 +98,11 @@ class Collector:
         if self._run.report is not None and self._record is not None:
             self._guarded("junit", self._write_junit)
         judged = [result for result in self.results if result.requirement]
-        if judged and all(result.outcome is Outcome.SKIP for result in judged):
+        outcomes = {result.outcome for result in judged}
+        if judged and outcomes <= {Outcome.SKIP, Outcome.WAIVED}:
+            left_out = "skipped or waived" if Outcome.WAIVED in outcomes else "skipped"
             self._left.append(
-                f"not a pass: all {len(judged)} tests of requirements were skipped; this run showed nothing"
+                f"not a pass: all {len(judged)} tests of requirements were {left_out}; this run showed nothing"
             )
             _redden(session)
         if self._incomplete:
@@ -102,8 +112,6 @@ class Collector:
         """The last word, where there is anything to say."""
         if not self.results:
             return
-        from pytest_rknpu.report.terminal import write_summary
-
         if self._writer is not None:
             self._left.append(f"report: {self._writer.path.parent}")
         write_summary(terminalreporter, self._run, self.results, ["", *self._left])

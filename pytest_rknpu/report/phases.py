@@ -89,6 +89,10 @@ def _make_report_say(
     report.outcome = _PYTEST_OUTCOMES.get(phase.outcome, "failed")
     if report.failed and isinstance(report.longrepr, tuple):  # it was a skip, and had nothing to show
         report.longrepr = phase.message
+    if report.skipped and not isinstance(
+        report.longrepr, tuple
+    ):  # waived; pytest folds skips by such triples
+        report.longrepr = (str(item.path), (item.location[1] or 0) + 1, f"{phase.outcome}: {phase.message}")
     if report.failed and excinfo is not None and _wants_short(excinfo.value, item.config):
         report.longrepr = _shortened(excinfo, item.path)
 

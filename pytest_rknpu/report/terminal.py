@@ -37,7 +37,7 @@ _STATUS: Mapping[str, tuple[str, str, tuple[str, Mapping[str, bool]]]] = {
 _LEGEND: Mapping[Outcome, str] = {
     Outcome.FAIL: "fail: the board broke the requirement",
     Outcome.SKIP: "skip: proved not to apply",
-    Outcome.WAIVED: "waived: failed as waivers.toml describes",
+    Outcome.WAIVED: "waived: not met, in a way that is known and recorded",
     Outcome.INCONCLUSIVE: "inconclusive: too little evidence to tell",
     Outcome.INFRA: "infra: board, link or power failed, nothing is known",
     Outcome.HARNESS: "harness: the test or this package is at fault",

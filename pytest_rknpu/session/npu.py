@@ -162,7 +162,7 @@ class Npu:
         io.open(program)
         program.write(io.input, data)
         program.run(io.context)
-        program.compare(io.output, self.reference(model, [data])[0], "output")
+        io.compare_output(program, [self.reference(model, [data])[0]], "output")
         io.close(program)
         self.require_same(self.execute(program)["output"], "the board does not work as before")
 

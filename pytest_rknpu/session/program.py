@@ -221,14 +221,28 @@ class Program:
         """The CPU reads a range, by default the whole memory."""
         self._add("read", memory=memory, offset=offset, length=length, save=save)
 
-    def compare(self, memory: str, expected: bytes, save: str, *, offset: int = 0) -> None:
-        """The CPU reads and compares; saves counts and the first difference."""
-        self._add("compare", memory=memory, offset=offset, data=self._blob(expected), save=save)
+    def compare(
+        self, memory: str, expected: bytes, save: str, *, offset: int = 0, mask: bytes | None = None
+    ) -> None:
+        """The CPU reads and compares; saves counts and the first difference.
 
-    def compare_cycle(self, memory: str, choices: Sequence[bytes], save: str, *, offset: int = 0) -> None:
+        Bits that are 0 in ``mask`` (as long as ``expected``) are left out.
+        """
+        self.compare_cycle(memory, [expected], save, offset=offset, mask=mask)
+
+    def compare_cycle(
+        self,
+        memory: str,
+        choices: Sequence[bytes],
+        save: str,
+        *,
+        offset: int = 0,
+        mask: bytes | None = None,
+    ) -> None:
         """As compare, with entry i mod n in iteration i of the innermost repeat."""
         names = [self._blob(data) for data in choices]
-        self._add("compare", memory=memory, offset=offset, cycle=names, save=save)
+        chosen = None if mask is None else self._blob(mask)
+        self._add("compare", memory=memory, offset=offset, cycle=names, mask=chosen, save=save)
 
     def thrash(self, size: int) -> None:
         """Read and write ``size`` bytes of scratch memory, so that the CPU's caches are evicted."""

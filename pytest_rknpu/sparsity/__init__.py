@@ -7,7 +7,7 @@ from pytest_rknpu.sparsity.layers import Layer
 from pytest_rknpu.sparsity.masks import mask, mask_along, prune
 from pytest_rknpu.sparsity.modes import MODES, Axis, Kind, Mode
 from pytest_rknpu.sparsity.pattern import Pattern, sparsity_of
-from pytest_rknpu.sparsity.pruning import LayerReport, patterns, prune_onnx
+from pytest_rknpu.sparsity.pruning import LayerReport, patterns, prune_all, prune_onnx
 
 __all__ = [
     "INFERENCE",
@@ -24,6 +24,7 @@ __all__ = [
     "mask_along",
     "patterns",
     "prune",
+    "prune_all",
     "prune_onnx",
     "reasons",
     "sparsity_of",

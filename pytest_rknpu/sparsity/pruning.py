@@ -10,7 +10,7 @@ import numpy as np
 from pytest_rknpu.errors import ModelError
 from pytest_rknpu.sparsity.eligibility import PRUNING, Selection, prunable_axes, reasons
 from pytest_rknpu.sparsity.layers import Graph, Layer
-from pytest_rknpu.sparsity.masks import mask_along
+from pytest_rknpu.sparsity.masks import mask_along, prune
 from pytest_rknpu.sparsity.modes import Axis, Kind, Mode, kind_of
 from pytest_rknpu.sparsity.pattern import Pattern, sparsity_of
 
@@ -84,3 +84,14 @@ def _decide(
     if not why and graph.readers(layer.tensor) > 1:
         why = [f"its weights {layer.tensor!r} are read {graph.readers(layer.tensor)} times"]
     return ((), why) if why else prunable_axes(layer, mode)
+
+
+def prune_all(content: bytes, mode: Mode) -> bytes:
+    """The model with every layer pruned, whatever the limits: what a compiler then takes is up to it.
+
+    ModelError: no ONNX model, weights outside the file, integers or not finite.
+    """
+    graph = Graph(content)
+    for layer in graph.layers():
+        graph.replace(layer, prune(graph.weights(layer), mode))
+    return graph.content()

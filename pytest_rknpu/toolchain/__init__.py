@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_rknpu.toolchain.build_log import BuildLog, Plan, parse_build_log
 from pytest_rknpu.toolchain.compile import Compiled, compile_model, simulate
 from pytest_rknpu.toolchain.options import CompileOptions
 from pytest_rknpu.toolchain.rknn_file import RknnHeader, read_header
@@ -9,11 +10,14 @@ from pytest_rknpu.toolchain.status import INSTALL_COMMAND, ToolkitStatus, toolki
 
 __all__ = [
     "INSTALL_COMMAND",
+    "BuildLog",
     "CompileOptions",
     "Compiled",
+    "Plan",
     "RknnHeader",
     "ToolkitStatus",
     "compile_model",
+    "parse_build_log",
     "read_header",
     "simulate",
     "toolkit_status",

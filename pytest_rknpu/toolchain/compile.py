@@ -1,4 +1,4 @@
-"""From an ONNX model to an .rknn file, or to the outputs of the toolkit's simulator."""
+"""From a model to an .rknn file, or to the outputs of the toolkit's simulator."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from pytest_rknpu.errors import HarnessError, ModelError, ToolkitError
 from pytest_rknpu.toolchain.cache import failed_log, fetch
-from pytest_rknpu.toolchain.onnx_file import read_onnx
 from pytest_rknpu.toolchain.options import CompileOptions, content_key
 from pytest_rknpu.toolchain.process import LOG, run_child
 from pytest_rknpu.toolchain.rknn_file import read_header
+from pytest_rknpu.toolchain.source import ModelSource, require_loader, source_of
 from pytest_rknpu.toolchain.status import require_toolkit
 
 DEADLINE_S = 600.0
-_RKNN, _FUSED = "model.rknn", "fused.onnx"
+_RKNN, _FUSED, _OUTPUTS = "model.rknn", "fused.onnx", "outputs.npz"
 #: Names that the toolkit takes for another platform's.
 _ALIASES = {"rk3588s": "rk3588"}
 #: A verbose build writes the graph into its working directory after each numbered pass that changed it; the
@@ -43,18 +43,21 @@ class Compiled:
     cached: bool
 
 
-def compile_model(onnx: bytes | Path, options: CompileOptions, *, deadline_s: float = DEADLINE_S) -> Compiled:
-    """Compiles for ``options.target_platform``; the same inputs are compiled once.
+def compile_model(
+    model: bytes | Path | ModelSource, options: CompileOptions, *, deadline_s: float = DEADLINE_S
+) -> Compiled:
+    """Compiles ``model`` (ONNX, or how to load it) for ``options.target_platform``; the same inputs once.
 
     ModelError: the ONNX model is missing, truncated or not valid. ToolkitError: the toolkit is missing,
     refused the model, died, or did not end by the deadline. ConfigurationError: the cache cannot be written.
     """
-    content, version = read_onnx(onnx), require_toolkit()
-    key = content_key(content, options, version)
+    source, version = source_of(model), require_toolkit()
+    require_loader(source.loader)
+    key = content_key(source.identity, options, version)
     end = time.monotonic() + deadline_s
 
     def make(folder: Path) -> Mapping[str, Path]:
-        request = {**_request(folder, content, options), "task": "compile", "rknn": str(folder / _RKNN)}
+        request = {**build_request(folder, source, options), "task": "compile", "rknn": str(folder / _RKNN)}
         subject = f"RKNN-Toolkit2 {version}, compiling for {options.target_platform},"
         run_child(request, folder, subject, end - time.monotonic(), failed_log(key))
         _check_platform(folder / _RKNN, options.target_platform)
@@ -68,7 +71,7 @@ def compile_model(onnx: bytes | Path, options: CompileOptions, *, deadline_s: fl
 
 
 def simulate(
-    onnx: bytes | Path,
+    model: bytes | Path | ModelSource,
     options: CompileOptions,
     inputs: Sequence[NDArray[Any]],
     *,
@@ -85,38 +88,71 @@ def simulate(
     shapes = {np.shape(sample) for sample in inputs}
     if len(shapes) != 1:
         raise HarnessError(f"the simulator takes samples of one shape, at least one; got {sorted(shapes)}")
-    content, version = read_onnx(onnx), require_toolkit()
+    return simulate_inputs(model, options, [np.stack(inputs)], deadline_s=deadline_s)
+
+
+def simulate_inputs(
+    model: bytes | Path | ModelSource,
+    options: CompileOptions,
+    inputs: Sequence[NDArray[Any]],
+    *,
+    deadline_s: float = DEADLINE_S,
+) -> list[NDArray[np.float32]]:
+    """As ``simulate``, for any number of inputs: an array (N, 1, ...) of each, in the graph's layout."""
+    source, version = source_of(model), require_toolkit()
+    require_loader(source.loader)
     with tempfile.TemporaryDirectory(prefix="rknpu-simulate-") as name:
         folder = Path(name)
-        np.savez(folder / "inputs.npz", input0=np.stack(inputs).astype(np.float32))
         request = {
-            **_request(folder, content, options),
+            **build_request(folder, source, options),
+            **arrays_request(folder, inputs),
             "task": "simulate",
-            "inputs": str(folder / "inputs.npz"),
-            "outputs": str(folder / "outputs.npz"),
         }
         subject = f"RKNN-Toolkit2 {version}, simulating {options.target_platform},"
-        key = content_key(content, options, version)
+        key = content_key(source.identity, options, version)
         run_child(request, folder, subject, deadline_s, failed_log(f"simulate-{key}"))
-        with np.load(folder / "outputs.npz", allow_pickle=False) as archive:
-            return [archive[output].astype(np.float32) for output in archive.files]
+        return read_outputs(folder)
 
 
-def _request(folder: Path, onnx: bytes, options: CompileOptions) -> dict[str, Any]:
+def arrays_request(folder: Path, inputs: Sequence[NDArray[Any]]) -> dict[str, str]:
+    """Writes the inputs, an array (N, 1, ...) of each, and says where the outputs go."""
+    arrays = {f"input{number:03}": array.astype(np.float32) for number, array in enumerate(inputs)}
+    np.savez(folder / "inputs.npz", **arrays)
+    return {"inputs": str(folder / "inputs.npz"), "outputs": str(folder / _OUTPUTS)}
+
+
+def read_outputs(folder: Path) -> list[NDArray[np.float32]]:
+    """The outputs that the worker left, each (N, ...)."""
+    with np.load(folder / _OUTPUTS, allow_pickle=False) as archive:
+        return [archive[output].astype(np.float32) for output in archive.files]
+
+
+def build_request(folder: Path, source: ModelSource, options: CompileOptions) -> dict[str, Any]:
     """Writes model and calibration data into ``folder`` and says how to build from them."""
-    (folder / "model.onnx").write_bytes(onnx)
     build: dict[str, Any] = {"do_quantization": False}
-    if options.calibration is not None:
-        names = [f"sample{number}.npy" for number in range(len(options.calibration))]
-        for name, sample in zip(names, options.calibration, strict=True):
-            np.save(folder / name, np.asarray(sample, dtype=np.float32)[None])
-        (folder / "dataset.txt").write_text("\n".join(names) + "\n", encoding="utf-8")
+    lines = _written_samples(folder, options) or [
+        " ".join(str(file) for file in files) for files in options.calibration_files
+    ]
+    if lines:
+        (folder / "dataset.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
         build = {"do_quantization": True, "dataset": str(folder / "dataset.txt")}
     return {
-        "onnx": str(folder / "model.onnx"),
+        "load": source.written_to(folder),
+        "layout": source.layout,
         "config": options.config_keywords(),
         "build": build,
     }
+
+
+def _written_samples(folder: Path, options: CompileOptions) -> list[str]:
+    """Writes the calibration arrays; returns the lines of the data set, a file per input."""
+    lines = []
+    for number, sample in enumerate(zip(*options.calibration_arrays, strict=True)):
+        names = [f"sample{number}_{index}.npy" for index in range(len(sample))]
+        for name, array in zip(names, sample, strict=True):
+            np.save(folder / name, np.asarray(array, dtype=np.float32)[None])
+        lines.append(" ".join(names))
+    return lines
 
 
 def _check_platform(path: Path, platform: str) -> None:

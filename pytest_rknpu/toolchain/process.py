@@ -2,7 +2,7 @@
 it.
 
 A native abort, an exit without an exception, an exception, a return value of -1 and a passed deadline all end
-in one ToolkitError with the toolkit's own last words.
+in one ToolkitError, ChildFailed, with the toolkit's own last words.
 """
 
 from __future__ import annotations
@@ -19,11 +19,21 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rknpu.errors import ToolkitError
-from pytest_rknpu.toolchain.buildlog import error_lines
+from pytest_rknpu.toolchain.log_lines import error_lines
 
 WORKER = Path(__file__).parent / "child" / "worker.py"
 LOG = "build.log"
 _REPLY, _STEP = "reply.json", "step.txt"
+
+
+class ChildFailed(ToolkitError):
+    """The worker did not succeed. ``step`` is the call of the toolkit that it was in, ``words`` its own."""
+
+    def __init__(self, message: str, *, step: str, timed_out: bool, words: str) -> None:
+        super().__init__(message)
+        self.step = step
+        self.timed_out = timed_out
+        self.words = words
 
 
 @dataclass(frozen=True)
@@ -38,27 +48,29 @@ class Ended:
 
 def run_child(
     request: Mapping[str, Any], folder: Path, subject: str, deadline_s: float, kept_log: Path
-) -> None:
+) -> Mapping[str, Any]:
     """Runs the worker in ``folder``, its working directory, which also receives all it writes.
 
-    ``subject`` says in errors what was asked for. ToolkitError: whatever kept the worker from success; the
-    log is then kept as ``kept_log``.
+    Returns the worker's reply. ``subject`` says in errors what was asked for. ChildFailed: whatever kept the
+    worker from success; the log is then kept as ``kept_log``.
     """
     full = {**request, "reply": str(folder / _REPLY), "marker": str(folder / _STEP)}
     (folder / "request.json").write_text(json.dumps(full), encoding="utf-8")
     try:
         ended = _run(folder, deadline_s)
     except subprocess.TimeoutExpired:
-        reason = f"did not end within {deadline_s:.0f} s (in step {_step(folder)})"
-        log = _log(folder)
+        step, timed_out, log = _step(folder), True, _log(folder)
+        reason = f"did not end within {deadline_s:.0f} s (in step {step})"
     else:
         if ended.reply is not None and ended.reply["ok"]:
-            return
-        reason, log = _reason(ended), ended.log
+            return ended.reply
+        step, timed_out, log = ended.step, False, ended.log
+        reason = _reason(ended)
     kept_log.parent.mkdir(parents=True, exist_ok=True)
     kept_log.write_text(log, encoding="utf-8")
     words = " | ".join(error_lines(log)) or "it printed no error"
-    raise ToolkitError(f"{subject} {reason}: {words}; its whole log: {kept_log}")
+    message = f"{subject} {reason}: {words}; its whole log: {kept_log}"
+    raise ChildFailed(message, step=step, timed_out=timed_out, words=words)
 
 
 def _run(folder: Path, deadline_s: float) -> Ended:

@@ -11,6 +11,7 @@ pytest.skip with a reason             skip          the reason is the proof that
 pytest.skip without one               harness       a skip that proves nothing
 BoardError                            infra         board, link or power failed
 Inconclusive                          inconclusive  the evidence does not suffice
+Waived                                waived        not met, in a way that is known and has a recorded reason
 pytest-timeout's failure              infra         something hung: nothing is known of the requirement
 AssertionError, ConformanceFailure    fail
 pytest.fail, pytest.raises            fail          the test says so itself
@@ -25,7 +26,7 @@ from enum import Enum
 
 import pytest
 
-from pytest_rknpu.errors import BoardError, ConformanceFailure, Inconclusive, RknpuError
+from pytest_rknpu.errors import BoardError, ConformanceFailure, Inconclusive, RknpuError, Waived
 
 
 class Outcome(str, Enum):
@@ -85,6 +86,8 @@ def outcome_of(exception: BaseException | None) -> Outcome:
         return Outcome.INFRA
     if isinstance(exception, Inconclusive):
         return Outcome.INCONCLUSIVE
+    if isinstance(exception, Waived):
+        return Outcome.WAIVED
     if isinstance(exception, (AssertionError, ConformanceFailure)):
         return Outcome.FAIL
     return Outcome.HARNESS

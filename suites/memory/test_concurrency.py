@@ -94,7 +94,7 @@ def test_every_core_mask_gives_the_same_bytes(npu: Npu, chain: LoadedModel, wide
             program.sync(io.output, TO_DEVICE, io.context)
             program.write(io.input, data)
             program.run(io.context)
-            program.compare(io.output, expected, mask)
+            io.compare_output(program, [expected], mask)
         io.close(program)
         values = npu.execute(program)
         for mask in npu.soc.core_masks:
@@ -108,4 +108,4 @@ def _work(npu: Npu, program: Program, io: ZeroCopy, rounds: int) -> None:
     with program.repeat(rounds):
         program.write_cycle(io.input, inputs)
         program.run(io.context)
-        program.compare_cycle(io.output, expected, io.context)
+        io.compare_output(program, expected, io.context)

@@ -69,7 +69,7 @@ def test_two_models_take_turns_on_one_internal_buffer(
             program.sync("internal", TO_DEVICE, io.context)
             program.write_cycle(io.input, inputs[io.context])
             program.run(io.context)
-            program.compare_cycle(io.output, expected[io.context], io.context)
+            io.compare_output(program, expected[io.context], io.context)
     values = npu.execute(program)
     for io in runs:
         npu.require_same(
@@ -104,7 +104,7 @@ def test_too_small_internal_buffer(npu: Npu, wide: LoadedModel, share: str) -> N
     program.run(io.context, expect="any", save="ran")
     program.sync("room", BIDIRECTIONAL, io.context)
     program.compare("room", bytes([CANARY]) * (needed + 4096 - size), "canary", offset=size)
-    program.compare(io.output, npu.reference(wide, [data])[0], "output")
+    io.compare_output(program, [npu.reference(wide, [data])[0]], "output")
     values = npu.execute(program)
     npu.require_same(values["canary"], f"{size} of {needed} B were accepted and the run wrote behind them")
     if values["ran"] == 0:

@@ -8,12 +8,16 @@ from pytest_rknpu.session import LoadedModel, Npu, Sensitivity, measure_sensitiv
 
 
 @pytest.fixture
-def model(npu: Npu) -> LoadedModel:
-    """Copies each input byte to exactly one output byte, so that every cache line has its own image."""
-    return npu.model("probe_pointwise")
+def model(npu: Npu, request: pytest.FixtureRequest) -> LoadedModel:
+    """By default the probe that copies each input byte to exactly one output byte.
+
+    So every cache line has its own image. Tests of whole buffers take larger and padded ones too
+    (``request.param``).
+    """
+    return npu.model(getattr(request, "param", "probe_pointwise"))
 
 
 @pytest.fixture
-def sensitivity(npu: Npu, model: LoadedModel) -> Sensitivity:
-    """Control of this board with the flags (F) set, measured for this test."""
-    return measure_sensitivity(npu, model)
+def sensitivity(npu: Npu) -> Sensitivity:
+    """Control of this board with the flags (F) set, measured for this test on the byte-exact probe."""
+    return measure_sensitivity(npu, npu.model("probe_pointwise"))

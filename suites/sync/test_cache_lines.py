@@ -47,7 +47,7 @@ def test_every_line_is_covered(npu: Npu, model: LoadedModel, sensitivity: Sensit
         program.sync(io.input, TO_DEVICE, io.context)
         program.run(io.context)
         program.sync(io.output, FROM_DEVICE, io.context)
-        program.compare(io.output, output, f"line {line}")
+        io.compare_output(program, [output], f"line {line}")
     io.close(program)
     values = npu.execute(program)
     for line in order:
@@ -86,7 +86,7 @@ def test_partial_lines_are_covered(
         program.sync(io.input, TO_DEVICE, io.context)
         program.run(io.context)
         program.sync(io.output, FROM_DEVICE, io.context)
-        program.compare(io.output, output, str(number))
+        io.compare_output(program, [output], str(number))
     io.close(program)
     values = npu.execute(program)
     for number, (offset, data) in enumerate(writes):

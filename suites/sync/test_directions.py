@@ -21,11 +21,14 @@ from pytest_rknpu.session import (
 )
 
 ALLOCATIONS = [pytest.param(None, id="create_mem"), pytest.param(CACHEABLE, id="create_mem2-cacheable")]
+# Buffers of 4 KiB each way; 4 KiB in, another size out; rows that are longer than the width.
+MODELS = pytest.mark.parametrize("model", ["probe_pointwise", "probe_wide", "probe_stride"], indirect=True)
 PATTERNS = 4
 LINE = 64  # bytes of a cache line
 
 
 @pytest.mark.requirement("SYNC-01")
+@MODELS
 @pytest.mark.parametrize("alloc_flags", ALLOCATIONS)
 def test_to_device_publishes_what_the_cpu_wrote(
     npu: Npu, model: LoadedModel, sensitivity: Sensitivity, effort: Effort, alloc_flags: int | None
@@ -41,7 +44,7 @@ def test_to_device_publishes_what_the_cpu_wrote(
         program.sync(io.input, TO_DEVICE, io.context)
         program.run(io.context)
         program.sync(io.output, BIDIRECTIONAL, io.context)
-        program.compare_cycle(io.output, npu.reference(model, patterns), "output")
+        io.compare_output(program, npu.reference(model, patterns), "output")
     io.close(program)
     npu.require_same(npu.execute(program)["output"], "after TO_DEVICE the NPU did not read the new bytes")
     npu.record_bound(rounds)
@@ -49,6 +52,7 @@ def test_to_device_publishes_what_the_cpu_wrote(
 
 
 @pytest.mark.requirement("SYNC-02")
+@MODELS
 @pytest.mark.parametrize("alloc_flags", ALLOCATIONS)
 def test_from_device_shows_what_the_npu_wrote(
     npu: Npu, model: LoadedModel, sensitivity: Sensitivity, effort: Effort, alloc_flags: int | None
@@ -64,7 +68,7 @@ def test_from_device_shows_what_the_npu_wrote(
         program.sync(io.input, BIDIRECTIONAL, io.context)
         program.run(io.context)
         program.sync(io.output, FROM_DEVICE, io.context)
-        program.compare_cycle(io.output, npu.reference(model, patterns), "output")
+        io.compare_output(program, npu.reference(model, patterns), "output")
     io.close(program)
     npu.require_same(npu.execute(program)["output"], "after FROM_DEVICE the CPU did not read the new bytes")
     npu.record_bound(rounds)
@@ -91,12 +95,12 @@ def test_bidirectional_does_both(
         program.sync(first.input, BIDIRECTIONAL, first.context)
         program.run(first.context)
         program.sync(first.output, BIDIRECTIONAL, first.context)
-        program.compare_cycle(first.output, between, "between")
+        first.compare_output(program, between, "between")
         program.write(first.output, edit, offset=offset)
         program.sync(first.output, BIDIRECTIONAL, second.context)
         program.run(second.context)
         program.sync(second.output, BIDIRECTIONAL, second.context)
-        program.compare_cycle(second.output, npu.reference(model, edited), "end")
+        second.compare_output(program, npu.reference(model, edited), "end")
     second.close(program)
     first.close(program)
     values = npu.execute(program)
@@ -107,6 +111,7 @@ def test_bidirectional_does_both(
 
 
 @pytest.mark.requirement("SYNC-04")
+@MODELS
 @pytest.mark.parametrize("alloc_flags", ALLOCATIONS)
 def test_run_alone_keeps_inputs_and_outputs_consistent(
     npu: Npu, model: LoadedModel, effort: Effort, alloc_flags: int | None
@@ -120,7 +125,7 @@ def test_run_alone_keeps_inputs_and_outputs_consistent(
     with program.repeat(rounds):
         program.write_cycle(io.input, patterns)
         program.run(io.context)
-        program.compare_cycle(io.output, npu.reference(model, patterns), "output")
+        io.compare_output(program, npu.reference(model, patterns), "output")
     io.close(program)
     npu.require_same(npu.execute(program)["output"], "rknn_run without flags left input or output stale")
     npu.record_bound(rounds)
@@ -139,7 +144,7 @@ def test_non_cacheable_memory_needs_no_sync(npu: Npu, model: LoadedModel, effort
     with program.repeat(rounds):
         program.write_cycle(io.input, patterns)
         program.run(io.context)
-        program.compare_cycle(io.output, npu.reference(model, patterns), "output")
+        io.compare_output(program, npu.reference(model, patterns), "output")
     program.sync(io.input, TO_DEVICE, io.context, expect="any", save="needless sync")
     io.close(program)
     values = npu.execute(program)
@@ -168,7 +173,7 @@ def test_context_argument_of_sync(npu: Npu, model: LoadedModel, effort: Effort, 
         program.sync(io.input, TO_DEVICE, context, expect=expect, save="to")
         program.run(io.context)
         program.sync(io.output, FROM_DEVICE, context, expect=expect, save="from")
-        program.compare_cycle(io.output, npu.reference(model, patterns), "output")
+        io.compare_output(program, npu.reference(model, patterns), "output")
     io.close(program)
     values = npu.execute(program)
     codes = sorted({*values["to"], *values["from"]})

@@ -38,7 +38,7 @@ def test_a_dirty_output_line_does_not_come_back(
         program.run(io.context)
         program.thrash(CACHE_BYTES)
         program.sync(io.output, FROM_DEVICE, io.context)
-        program.compare_cycle(io.output, npu.reference(model, patterns), "output")
+        io.compare_output(program, npu.reference(model, patterns), "output")
     io.close(program)
     npu.require_same(npu.execute(program)["output"], "old CPU bytes were written back over the NPU's result")
     npu.record_bound(rounds)
@@ -61,7 +61,7 @@ def test_ownership_flips_for_ever(
         program.sync(io.input, TO_DEVICE, io.context)
         program.run(io.context)
         program.sync(io.output, FROM_DEVICE, io.context)
-        program.compare_cycle(io.output, expected, "output")
+        io.compare_output(program, expected, "output")
     io.close(program)
     npu.require_same(
         npu.execute(program, deadline_s=300)["output"], "a generation read was not the current one"

@@ -136,3 +136,29 @@ def test_time_goes_on_and_resources_are_counted(bound: Run) -> None:
     assert values["held"]["descriptors"] == values["before"]["descriptors"] + 1
     assert values["after"] == values["before"]
     assert values["held"]["mappings"] > 0
+
+
+def test_compare_leaves_out_what_the_mask_leaves_out(bound: Run) -> None:
+    memory = {"op": "write", "memory": "in", "data": "actual"}
+    commands = [
+        memory,
+        {"op": "compare", "memory": "in", "data": "expected", "mask": "all but byte 1", "save": "masked"},
+        {"op": "compare", "memory": "in", "data": "expected", "mask": "all but byte 2", "save": "other"},
+    ]
+    blobs = {
+        "actual": b"\x01\x02\x03",
+        "expected": b"\x01\xff\x03",
+        "all but byte 1": b"\xff\x00\xff",
+        "all but byte 2": b"\xff\xff\x00",
+    }
+    values = bound(*commands, blobs=blobs)
+    assert values["masked"]["mismatches"] == 0
+    assert values["other"]["first"]["offsets"] == [1]
+    assert values["other"]["first"]["actual"] == b"\x01\x02\x00"
+
+
+def test_a_mask_of_another_length_is_refused_before_anything_runs(bound: Run) -> None:
+    commands = [{"op": "compare", "memory": "in", "data": "word", "mask": "short", "save": "x"}]
+    error = bound(*commands, blobs={"word": b"1234", "short": b"1"}, fails=True)
+    assert (error["kind"], error["at"]) == ("program", [0])
+    assert "the mask has 1 bytes, the data 4" in error["message"]

@@ -88,6 +88,7 @@ def test_a_board_with_everything(tmp_path: Path) -> None:
         "hertz": 1_000_000_000,
         "available_hertz": [300_000_000, 1_000_000_000],
         "load": None,
+        "transitions": None,
     }
     assert found["ddr_clock"]["hertz"] == 2_112_000_000
     assert found["cpu_clocks"]["policy0"]["hertz"] == 1_800_000_000

@@ -146,7 +146,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         (EMULATOR.replace("rk3588", "rk1808"), ['key "soc"', "RKNPU1"]),
         (
             EMULATOR.replace("emulator", "emulate"),
-            ['key "runtime": must be "emulator", "simulator" or "librknnrt"'],
+            ['key "runtime": must be "emulator", "simulator", "librknnrt" or "connected"'],
         ),
         (EMULATOR.replace('"one"', '"One"'), ['key "name": must be lower-case', 'not "One"']),
         (EMULATOR.replace('"one"', '"-one"'), ['key "name"']),

@@ -45,7 +45,9 @@ def test_examples_are_taken(key: str) -> None:
     (example,) = Board.model_fields[key].examples or []
     table: dict[str, object] = {"name": "one", "soc": "rk3588", "runtime": "emulator", key: example}
     need = only_with(key)
-    if need is not None and need != ("runtime", "emulator"):
+    if need == ("runtime", "connected"):
+        table["runtime"] = "connected"
+    elif need is not None and need != ("runtime", "emulator"):
         table |= {"runtime": "librknnrt", "transport": "ssh", "host": "192.0.2.7", key: example}
     if (key, example) == ("runtime", "librknnrt"):
         table["transport"] = "local"

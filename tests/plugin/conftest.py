@@ -11,7 +11,8 @@ from plugin.project import Project
 # Imported here once: pytester forgets after each run what was imported during it.
 import pytest_rknpu.emulator
 import pytest_rknpu.inventory.selection
-import pytest_rknpu.report.junit  # noqa: F401
+import pytest_rknpu.report.junit
+import pytest_rknpu.session  # noqa: F401
 
 _BOARDS = """
 [[board]]

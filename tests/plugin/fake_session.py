@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_rknpu.errors import BoardError, BoardLost
 from pytest_rknpu.inventory.socs import find_soc
+from pytest_rknpu.session import FinishReport  # the real one: its contract must not drift away
 
 UNREACHABLE: set[str] = set()
 
@@ -44,13 +44,6 @@ class BoardSession:
         raise BoardLost(f"board {self.board.name}: the link ended")
 
 
-@dataclass(frozen=True)
-class FinishReport:
-    left_behind: tuple[str, ...]
-    runtime_log: str
-    error_lines: list[str]
-
-
 class Npu:
     """What the fixture `npu` gives."""
 
@@ -63,7 +56,7 @@ class Npu:
         """The log since the last test, and what this one left behind."""
         log, self.session.log = self.session.log, ""
         left, self.session.left_behind = tuple(self.session.left_behind), []
-        return FinishReport(left, log, [line for line in log.splitlines() if line.startswith("E RKNN")])
+        return FinishReport(left, log)
 
 
 SimulatorSession = BoardSession

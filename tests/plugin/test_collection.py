@@ -228,3 +228,12 @@ def test_markers_are_registered(project: Project) -> None:
         "@pytest.mark.requirement('SYNC-01')\n@pytest.mark.needs('hardware')\ndef test_it(board):\n    pass\n"
     )
     project.run("--strict-markers", "--board", "alpha").assert_outcomes(skipped=1)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_tests_are_chosen_by_requirement(project: Project, workers: int) -> None:
+    project.tests(TWO_TESTS)
+    project.run("--requirement", "ver-*", workers=workers).assert_outcomes(passed=2)
+    unknown = project.run("--requirement", "SYNC-1", workers=workers)
+    assert unknown.ret == pytest.ExitCode.USAGE_ERROR
+    assert "did you mean SYNC-1" in " ".join(unknown.errlines)

@@ -42,6 +42,13 @@ CASES = {
         ("error", "inconclusive"),
         "3 of 300",
     ),
+    "waives": Case(
+        "raise Waived('known since 2.5.0')",
+        "waived",
+        "WAIVED",
+        ("skipped", "skipped"),
+        "known since 2.5.0",
+    ),
     "board": Case("raise BoardError('fuse')", "infra", "INFRA", ("error", "infra"), "fuse"),
     "harness": Case("{}['key']", "harness", "HARNESS", ("error", "harness"), "KeyError: 'key'"),
     "no_proof": Case(
@@ -55,7 +62,7 @@ CASES = {
     ),
     "xfail": Case("pytest.xfail('known')", "fail", "FAILED", ("failure", "fail"), "known"),
 }
-RED = [name for name, case in CASES.items() if case.outcome not in ("pass", "skip")]
+RED = [name for name, case in CASES.items() if case.outcome not in ("pass", "skip", "waived")]
 
 
 def source(names: list[str]) -> str:
@@ -114,7 +121,7 @@ def test_exit_code_of_each_outcome_alone(project: Project, one_board: Run, name:
     project.tests(source([name]))
     run = one_board()
     # A lone skip shows nothing, and so is not green either.
-    assert run.ret == (0 if name == "passes" else pytest.ExitCode.TESTS_FAILED)
+    assert run.ret == (0 if name in ("passes", "waives") else pytest.ExitCode.TESTS_FAILED)
     assert ("showed nothing" in run.stdout.str()) == (name == "skips")
 
 

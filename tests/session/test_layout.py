@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from pytest_rknpu.agent.abi import rknn_tensor_format as Format
 from pytest_rknpu.agent.abi import rknn_tensor_type as Type
 from pytest_rknpu.errors import HarnessError
+from pytest_rknpu.session.description import TensorDescription
 from pytest_rknpu.session.layout import from_memory, row_pixels, to_memory
+from pytest_rknpu.session.zero_copy import significant_bytes
 
 
 def attr(fmt: int, shape: tuple[int, int, int], atom: int, stride: int, dtype: int) -> dict[str, Any]:
@@ -75,3 +77,23 @@ def test_a_wrong_dtype_is_the_harness_fault() -> None:
     description = attr(Format.RKNN_TENSOR_NCHW, (1, 1, 1), 1, 0, Type.RKNN_TENSOR_INT8)
     with pytest.raises(HarnessError, match="holds int8, not float32"):
         to_memory(np.zeros((1, 1, 1, 1), np.float32), description)
+
+
+def described(shape: tuple[int, ...], native: dict[str, Any]) -> TensorDescription:
+    return TensorDescription(0, native, {**native, "size": native["size_with_stride"]}, shape)
+
+
+def test_the_mask_of_a_padded_tensor_leaves_out_padding_only() -> None:
+    native = attr(Format.RKNN_TENSOR_NC1HWC2, (3, 1, 2), 4, 3, Type.RKNN_TENSOR_INT8)
+    mask = significant_bytes(described((1, 3, 1, 2), native))
+    assert mask == b"\xff\xff\xff\x00" * 2 + bytes(4)
+
+
+def test_a_tensor_without_padding_has_no_mask() -> None:
+    native = attr(Format.RKNN_TENSOR_NC1HWC2, (8, 2, 2), 4, 0, Type.RKNN_TENSOR_INT8)
+    assert significant_bytes(described((1, 8, 2, 2), native)) is None
+
+
+def test_a_vector_in_a_wider_native_form_is_masked_behind_its_end() -> None:
+    native = attr(Format.RKNN_TENSOR_NC1HWC2, (10, 1, 1), 16, 0, Type.RKNN_TENSOR_INT8)
+    assert significant_bytes(described((1, 10), native)) == b"\xff" * 10 + bytes(6)

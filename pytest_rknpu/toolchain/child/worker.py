@@ -44,35 +44,45 @@ class Steps:
             raise StepFailed(step, f"returned {returned!r}")
 
 
-def build(steps: Steps, request: dict[str, Any]) -> Any:
-    def start() -> Any:
+def start(steps: Steps) -> Any:
+    def create() -> Any:
         from rknn.api import RKNN
 
         return RKNN(verbose=True)
 
-    toolkit = steps.run("import", start)
+    return steps.run("import", create)
+
+
+def build(steps: Steps, request: dict[str, Any]) -> Any:
+    toolkit = start(steps)
     steps.succeed("config", lambda: toolkit.config(**request["config"]))
-    steps.succeed("load_onnx", lambda: toolkit.load_onnx(model=request["onnx"]))
+    load = request["load"]
+    steps.succeed(load["method"], lambda: getattr(toolkit, load["method"])(**load["keywords"]))
     steps.succeed("build", lambda: toolkit.build(**request["build"]))
     return toolkit
 
 
 def simulate(steps: Steps, toolkit: Any, request: dict[str, Any]) -> int:
+    steps.succeed("init_runtime", toolkit.init_runtime)
+    return infer(steps, toolkit, request)
+
+
+def infer(steps: Steps, toolkit: Any, request: dict[str, Any]) -> int:
     """Runs every sample and saves each output, stacked along the batch; returns the number of samples."""
     with np.load(request["inputs"], allow_pickle=False) as archive:
         inputs = [archive[name] for name in archive.files]
-    steps.succeed("init_runtime", toolkit.init_runtime)
     samples = len(inputs[0])
     results: list[list[Any]] = []
     for number in range(samples):
         sample = [array[number] for array in inputs]
-        layouts = ["nchw" if array.ndim == 4 else None for array in sample]
-        formats = {"data_format": layouts} if all(layouts) else {}
+        # The toolkit takes the word for inputs of other dimensions too, and heeds it for four.
+        four = any(array.ndim == 4 for array in sample)
+        formats = {"data_format": [request["layout"]] * len(sample)} if four else {}
         outputs = steps.run("inference", lambda: toolkit.inference(inputs=sample, **formats))  # noqa: B023
         if outputs is None:
             raise StepFailed("inference", f"returned None for sample {number}")
         results.append([np.asarray(output) for output in outputs])
-    stacked = {f"output{i}": np.concatenate([r[i] for r in results]) for i in range(len(results[0]))}
+    stacked = {f"output{i:03}": np.concatenate([r[i] for r in results]) for i in range(len(results[0]))}
     np.savez(request["outputs"], **stacked)
     return samples
 
@@ -80,6 +90,8 @@ def simulate(steps: Steps, toolkit: Any, request: dict[str, Any]) -> int:
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     steps = Steps(Path(request["marker"]))
     try:
+        if request["task"] in BOARD_TASKS:
+            return {"ok": True, **BOARD_TASKS[request["task"]](steps, request)}
         toolkit = build(steps, request)
         if request["task"] == "simulate":
             return {"ok": True, "samples": simulate(steps, toolkit, request)}

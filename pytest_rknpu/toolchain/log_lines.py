@@ -1,4 +1,4 @@
-"""What the toolkit's output says about a failure."""
+"""The lines of the toolkit's output: cleaned, and those that tell of a failure."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ def clean_lines(log: str) -> list[str]:
     """The lines of a log without colours, progress bars and empty lines."""
     lines = _ESCAPE.sub("", log).replace("\r", "\n").split("\n")
     return [line.rstrip() for line in lines if line.strip() and not _PROGRESS.search(line)]
+
+
+def numbered_lines(log: str) -> list[tuple[int, str]]:
+    """Every line with its number in the file, without colours and without what a progress bar overwrote."""
+    lines = _ESCAPE.sub("", log).split("\n")
+    return [(number, line.rstrip().rpartition("\r")[2]) for number, line in enumerate(lines, start=1)]
 
 
 def error_lines(log: str, limit: int = LIMIT) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_rknpu.toolchain.buildlog import clean_lines, error_lines
+from pytest_rknpu.toolchain.log_lines import clean_lines, error_lines
 
 # As printed by RKNN-Toolkit2 2.5.0, shortened.
 RAISED = (

@@ -1,0 +1,310 @@
+"""Clocks are pinned, read back, and put back on every way out, also those that leave nobody to do it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent.fake_sysfs import BEFORE, CPU, DDR, NPU, PINNED, FakeSysfs
+
+from pytest_rknpu.agent import guardian, sources
+from pytest_rknpu.agent.failures import ClockFailure
+from pytest_rknpu.agent.log_capture import LogCapture
+from pytest_rknpu.agent.pinning import Pinned
+from pytest_rknpu.agent.serve import Agent
+
+Ask = Callable[..., dict[str, Any]]
+WISH = {"npu_hertz": 1_000_000_000, "ddr_hertz": 2_112_000_000, "cpu_hertz": {"policy0": 1_800_000_000}}
+PATIENCE_S = 20.0
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for another process to do something."""
+    ends = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < ends, "it did not happen in time"
+        os.sched_yield()
+
+
+@pytest.fixture
+def sysfs(tmp_path: Path) -> FakeSysfs:
+    return FakeSysfs(tmp_path / "root")
+
+
+@pytest.fixture
+def pinned(sysfs: FakeSysfs) -> Iterator[Pinned]:
+    clocks = Pinned(str(sysfs.root), sources()["guardian"])
+    yield clocks
+    clocks.unpin()
+
+
+def pin(clocks: Pinned, deadline_s: float = 60.0, **changes: Any) -> dict[str, Any]:
+    return {
+        clock["clock"]: clock for clock in clocks.pin(**{**WISH, **changes}, deadline_s=deadline_s)["clocks"]
+    }
+
+
+def test_all_clocks_are_pinned_and_put_back(sysfs: FakeSysfs, pinned: Pinned) -> None:
+    told = pin(pinned)
+    assert {name: (clock["pinned"], clock["hertz"]) for name, clock in told.items()} == {
+        "npu": (True, 1_000_000_000),  # not the 1.1 GHz that the table does not know
+        "ddr": (True, 2_112_000_000),
+        "cpu policy0": (True, 1_800_000_000),
+    }
+    assert told["npu"]["before"] == {"governor": "rknpu_ondemand", "hertz": 300_000_000}
+    assert sysfs.governors() == PINNED
+    assert sysfs.get(f"{CPU}/scaling_setspeed") == "1800000"
+    assert (sysfs.root / guardian.FILE).exists()
+    report = pinned.unpin()
+    assert report["why"] == "the agent asked for it"
+    assert [step["error"] for step in report["restored"]] == [None] * 3
+    assert sysfs.governors() == BEFORE
+    assert not (sysfs.root / guardian.FILE).exists()
+    assert pinned.unpin()["why"] == "nothing was pinned"
+
+
+def test_a_clock_that_was_set_by_hand_gets_its_frequency_back(sysfs: FakeSysfs, pinned: Pinned) -> None:
+    sysfs.set(f"{NPU}/governor", "userspace\n")
+    sysfs.set(f"{NPU}/userspace/set_freq", "900000000\n")
+    pin(pinned)
+    assert sysfs.get(f"{NPU}/cur_freq") == "1000000000"
+    pinned.unpin()
+    assert (sysfs.get(f"{NPU}/governor"), sysfs.get(f"{NPU}/cur_freq")) == ("userspace", "900000000")
+
+
+def test_without_a_wish_the_highest_frequency(sysfs: FakeSysfs, pinned: Pinned) -> None:
+    assert pin(pinned, npu_hertz=None)["npu"]["hertz"] == 1_100_000_000
+
+
+def test_a_board_without_npu_clock_and_ddr_clock(sysfs: FakeSysfs, pinned: Pinned) -> None:
+    for folder in (NPU, DDR):
+        (sysfs.root / folder).rename(sysfs.root / (folder + "-was"))
+    (sysfs.root / (NPU + "-was")).rename(sysfs.root / "elsewhere")
+    told = pin(pinned)
+    assert not told["npu"]["pinned"]
+    assert "no node of /sys/class/devfreq belongs to the NPU" in told["npu"]["reason"]
+    assert "there is no /sys/class/devfreq/dmc" in told["ddr"]["reason"]
+    assert told["cpu policy0"]["pinned"]
+
+
+def test_a_kernel_without_userspace_governor(sysfs: FakeSysfs, pinned: Pinned) -> None:
+    sysfs.set(f"{DDR}/available_governors", "dmc_ondemand\n")
+    sysfs.set(f"{CPU}/scaling_available_governors", "schedutil performance\n")
+    sysfs.set(f"{CPU}/scaling_setspeed", "1800000\n")  # where the governor goes to
+    told = pin(pinned)
+    assert (
+        told["ddr"]["reason"] == "/sys/class/devfreq/dmc/available_governors has no userspace: dmc_ondemand"
+    )
+    assert (told["cpu policy0"]["pinned"], told["cpu policy0"]["governor"]) == (True, "performance")
+    assert sysfs.governors() == ["userspace", "dmc_ondemand", "performance"]
+    pinned.unpin()
+    assert sysfs.governors() == BEFORE
+
+
+def test_a_clock_that_does_not_follow_is_told_and_put_back_at_once(
+    sysfs: FakeSysfs, pinned: Pinned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_rknpu.agent.pinning.SETTLE_S", 0.05)
+    (sysfs.root / NPU / "cur_freq").unlink()
+    sysfs.set(f"{NPU}/cur_freq", "700000000\n")  # limited by something else
+    told = pin(pinned)["npu"]
+    assert not told["pinned"]
+    assert told["reason"] == "reads back userspace at 700000000 Hz, not userspace at 1000000000 Hz"
+    assert sysfs.governors() == ["rknpu_ondemand", "userspace", "userspace"]
+
+
+def test_no_permission_is_told_with_the_file(
+    sysfs: FakeSysfs, pinned: Pinned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = guardian.write
+
+    def refuse(path: str, value: str) -> None:
+        if path.endswith(f"{DDR}/governor") and value == "userspace":
+            raise PermissionError(13, "Permission denied")
+        write(path, value)
+
+    monkeypatch.setattr(guardian, "write", refuse)
+    told = pin(pinned)["ddr"]
+    assert told["reason"] == (
+        "/sys/class/devfreq/dmc/governor: Permission denied; run as root or give this user the right"
+    )
+    assert sysfs.governors() == ["userspace", "dmc_ondemand", "userspace"]
+
+
+def test_two_agents_do_not_pin_one_board(sysfs: FakeSysfs, pinned: Pinned) -> None:
+    pin(pinned)
+    second = Pinned(str(sysfs.root), sources()["guardian"])
+    with pytest.raises(ClockFailure, match="pinned by another agent"):
+        second.pin(**WISH, deadline_s=60.0)
+    with pytest.raises(ClockFailure, match="pinned already"):
+        pin(pinned)
+    assert sysfs.governors() == PINNED
+    pinned.unpin()
+    assert sysfs.governors() == BEFORE
+    second.pin(**WISH, deadline_s=60.0)
+    second.unpin()
+    assert sysfs.governors() == BEFORE
+
+
+def test_the_deadline_puts_clocks_back(sysfs: FakeSysfs, pinned: Pinned) -> None:
+    pin(pinned, deadline_s=0.5)
+    until(lambda: sysfs.governors() == BEFORE)
+    assert pinned.unpin()["why"] == "the deadline passed, or a signal came"
+
+
+def guardian_of(sysfs: FakeSysfs) -> int:
+    """The number of the guardian's process, by its command line."""
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = entry.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if str(sysfs.root).encode() in words and b"-I" in words:
+            return int(entry.parent.name)
+    raise AssertionError("no guardian runs")
+
+
+def test_a_signal_makes_the_guardian_restore(sysfs: FakeSysfs, pinned: Pinned) -> None:
+    pin(pinned)
+    os.kill(guardian_of(sysfs), signal.SIGTERM)
+    until(lambda: sysfs.governors() == BEFORE)
+    assert pinned.unpin()["why"] == "the deadline passed, or a signal came"
+
+
+def test_the_agent_restores_where_the_guardian_was_killed(sysfs: FakeSysfs, pinned: Pinned) -> None:
+    pin(pinned)
+    os.kill(guardian_of(sysfs), signal.SIGKILL)
+    report = pinned.unpin()
+    assert report["why"] == "the guardian of the clocks does not answer"
+    assert sysfs.governors() == BEFORE
+    assert not (sysfs.root / guardian.FILE).exists()
+
+
+AGENT = """
+import json, os, sys
+from pytest_rknpu.agent import sources
+from pytest_rknpu.agent.pinning import Pinned
+clocks = Pinned(sys.argv[1], sources()["guardian"])
+clocks.pin(**json.loads(sys.argv[2]), deadline_s=60.0)
+print("pinned", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def other_agent(sysfs: FakeSysfs) -> Iterator[subprocess.Popen[str]]:
+    """A process that has pinned the clocks and now waits."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", AGENT, str(sysfs.root), json.dumps(WISH)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "pinned\n"
+    assert sysfs.governors() == PINNED
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_a_killed_agent_leaves_nothing_pinned(
+    sysfs: FakeSysfs, other_agent: subprocess.Popen[str], number: signal.Signals
+) -> None:
+    other_agent.send_signal(number)
+    until(lambda: sysfs.governors() == BEFORE)
+    until(lambda: not (sysfs.root / guardian.FILE).exists())
+
+
+def test_killing_its_whole_process_group_leaves_nothing_pinned(
+    sysfs: FakeSysfs, other_agent: subprocess.Popen[str]
+) -> None:
+    os.killpg(other_agent.pid, signal.SIGKILL)
+    until(lambda: sysfs.governors() == BEFORE)
+
+
+def test_where_both_were_killed_the_next_agent_restores(
+    sysfs: FakeSysfs, other_agent: subprocess.Popen[str], library: dict[str, Any], tmp_path: Path
+) -> None:
+    os.kill(guardian_of(sysfs), signal.SIGKILL)
+    other_agent.kill()
+    other_agent.wait()
+    assert sysfs.governors() == PINNED
+    agent = Agent(LogCapture(), sources)
+    keys = {"library": library, "root": str(sysfs.root), "model_cache": str(tmp_path)}
+    reply = agent.handle({"request": "start", **keys})
+    assert [step["path"] for step in reply["clocks_recovered"]] == [
+        f"/{NPU}/governor",
+        f"/{DDR}/governor",
+        f"/{CPU}/scaling_governor",
+    ]
+    assert sysfs.governors() == BEFORE
+    assert agent.handle({"request": "start", **keys})["clocks_recovered"] == []
+
+
+def test_pinning_again_restores_first_what_was_left(
+    sysfs: FakeSysfs, other_agent: subprocess.Popen[str], pinned: Pinned
+) -> None:
+    """Else the pinned state would be taken for the one to put back."""
+    os.kill(guardian_of(sysfs), signal.SIGKILL)
+    other_agent.kill()
+    other_agent.wait()
+    assert pin(pinned)["npu"]["before"]["governor"] == "rknpu_ondemand"
+    pinned.unpin()
+    assert sysfs.governors() == BEFORE
+
+
+def test_an_agent_on_a_board(shipped: Ask, library: dict[str, Any], sysfs: FakeSysfs, tmp_path: Path) -> None:
+    """Over execnet, as a session does it: conditions, pinning, and the end of the link."""
+    assert shipped("pin_clocks")["error"]["kind"] == "program"  # not started
+    assert shipped("start", library=library, root=str(sysfs.root), model_cache=str(tmp_path))["ok"]
+    reply = shipped("pin_clocks", **WISH)
+    assert reply["ok"], reply
+    assert reply["recovered"] == []
+    facts = shipped("conditions")["conditions"]
+    assert facts["npu_clock"]["value"]["hertz"] == 1_000_000_000
+    assert facts["npu_clock"]["value"]["transitions"] == 12
+    assert facts["cpu_clocks"]["value"]["policy0"]["transitions"] == 34
+    assert facts["thermal"]["value"][0]["trips"] == [{"type": "passive", "millidegrees": 75000}]
+    assert facts["cooling"]["value"] == [
+        {"device": "cooling_device0", "type": "thermal-devfreq-0", "state": 0, "maximum": 5, "transitions": 1}
+    ]
+    assert facts["load"]["value"] == {"minutes_1": 0.52, "minutes_5": 0.58, "minutes_15": 0.59}
+    assert shipped("pin_clocks")["error"]["kind"] == "clocks"
+    assert shipped("unpin_clocks")["why"] == "the agent asked for it"
+    assert sysfs.governors() == BEFORE
+    assert shipped("pin_clocks", **WISH)["ok"]
+    assert shipped("stop")["ok"]
+    until(lambda: sysfs.governors() == BEFORE)
+
+
+def test_malformed_wishes(library: dict[str, Any], sysfs: FakeSysfs, tmp_path: Path) -> None:
+    agent = Agent(LogCapture(), sources)
+    assert agent.handle(
+        {"request": "start", "library": library, "root": str(sysfs.root), "model_cache": str(tmp_path)}
+    )["ok"]
+    for keys in (
+        {"npu_hertz": -1},
+        {"cpu_hertz": [1]},
+        {"cpu_hertz": {"policy0": "fast"}},
+        {"deadline_s": 0},
+    ):
+        assert agent.handle({"request": "pin_clocks", **keys})["error"]["kind"] == "program"
+    assert sysfs.governors() == BEFORE
+
+
+def test_a_plan_that_makes_no_sense_is_ignored(sysfs: FakeSysfs) -> None:
+    for text in ("", "no json", '{"restore": 3}', '{"other": []}'):
+        sysfs.set(guardian.FILE, text)
+        assert guardian.recover(str(sysfs.root)) == []
+        assert not (sysfs.root / guardian.FILE).exists()
