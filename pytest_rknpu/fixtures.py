@@ -1,6 +1,7 @@
 """What a suite author touches.
 
-``board`` and ``npu`` make one item per selected board. Import types from here for annotations.
+``board``, ``npu`` and ``connected`` make one item per selected board, ``model_name`` and ``subject`` one per
+model. Import types from here for annotations.
 """
 
 from __future__ import annotations
@@ -17,22 +18,32 @@ from pytest_rknpu.farm.run import RUN, Effort, derive_seed
 from pytest_rknpu.farm.slots import SLOTS, LiveBoard
 
 if TYPE_CHECKING:
-    from pytest_rknpu.session import Npu, SimulatorSession
+    from pytest_rknpu.session import ConnectedSession, Npu, SimulatorSession, Subject, UserModels
+    from pytest_rknpu.session.builds import Build
+    from pytest_rknpu.session.latency import Latency
     from pytest_rknpu.verdict import ItemRecord
 
 Inference = Callable[..., "list[Any]"]
+BuildOf = Callable[[str], "Build"]
 
 __all__ = [
+    "BuildOf",
     "Effort",
     "Inference",
     "ItemRecord",
     "LiveBoard",
     "board",
+    "build",
+    "connected",
     "effort",
     "inference",
+    "latency",
+    "model_name",
     "npu",
     "record",
     "rknpu_seed",
+    "subject",
+    "user_models",
 ]
 
 
@@ -72,8 +83,25 @@ def npu(
     if proof is not None:
         pytest.skip(proof)
     ours.npu = Npu(session, record, rknpu_seed)
+    if request.config.stash[RUN].models:
+        ours.npu.user_models = request.getfixturevalue("user_models")
     yield ours.npu
     finish_npu(request.node, ours)  # where the function never ran
+
+
+@pytest.fixture
+def latency(request: pytest.FixtureRequest, board: LiveBoard) -> Iterator[Latency]:
+    """Timing on a board, its clocks pinned where boards.toml says so. Mark the test ``needs("time")``.
+
+    Skips with the reason on boards whose time means nothing.
+    """
+    from pytest_rknpu.session.latency import Latency, pinned_clocks
+
+    if board.board.without_time is not None:
+        pytest.skip(board.board.without_time)
+    npu = request.getfixturevalue("npu")
+    with pinned_clocks(npu) as pinned:
+        yield Latency(npu, request.config.stash[RUN].file.budgets, pinned)
 
 
 @pytest.fixture
@@ -82,13 +110,77 @@ def inference(request: pytest.FixtureRequest, board: LiveBoard) -> Inference:
 
     Float32 (N, C, H, W) in, float32 (N, ...) out for each output.
 
-    Boards with a C runtime go through zero copy, simulator boards through RKNN-Toolkit2 (ToolkitError).
+    Boards with a C runtime go through zero copy, simulator boards and connected ones through RKNN-Toolkit2
+    (ToolkitError, BoardError). ``model`` may be one of boards.toml (`subject` has it); models with several
+    inputs take a list of arrays.
     """
     from pytest_rknpu.session import inference as ways
 
     if board.board.runtime == "simulator":
         return partial(ways.simulate, cast("SimulatorSession", board.session))
+    if board.board.runtime == "connected":
+        return cast("ConnectedSession", board.session).inference
     return partial(ways.infer, request.getfixturevalue("npu"))
+
+
+@pytest.fixture
+def connected(board: LiveBoard) -> ConnectedSession:
+    """A board that RKNN-Toolkit2 drives from this host (``runtime = "connected"``)."""
+    return cast("ConnectedSession", board.session)
+
+
+@pytest.fixture(scope="session")
+def user_models(request: pytest.FixtureRequest) -> UserModels:
+    """The ``[[model]]`` tables of boards.toml, each loaded when first asked for."""
+    from pytest_rknpu.session import UserModels
+
+    return UserModels(request.config.stash[RUN].models)
+
+
+@pytest.fixture
+def model_name(request: pytest.FixtureRequest) -> str:
+    """The name of a model: one that ``@pytest.mark.models`` names, or one of boards.toml."""
+    name: str | None = getattr(request, "param", None)
+    if name is None:
+        raise ConfigurationError(f"{request.node.nodeid}: uses `model_name`, but is not marked models")
+    return name
+
+
+@pytest.fixture
+def subject(model_name: str, user_models: UserModels) -> Subject:
+    """The model of that name with what to feed it and what to hold it to."""
+    from pytest_rknpu.session import subject_of
+
+    return subject_of(model_name, user_models)
+
+
+@pytest.fixture
+def build(request: pytest.FixtureRequest, board: LiveBoard, user_models: UserModels) -> BuildOf:
+    """``build(model)``: a model as RKNN-Toolkit2 compiles it for the board's SoC, with its build log.
+
+    Skips with the proof where nothing is compiled. The shipped models that other collected tests of this
+    board ask for are compiled at the same time.
+    """
+    from pytest_rknpu.session import builds
+
+    proof = builds.why_nothing_is_built(board.board)
+    if proof is not None:
+        pytest.skip(proof)
+    asked_for = _models_to_build(request.session.items, board.board.name)
+    platform = board.board.platform
+    builds.build_ahead(platform, [name for name in asked_for if user_models.get(name) is None])
+    return partial(builds.build_of, platform, own=user_models)
+
+
+def _models_to_build(items: list[pytest.Item], board: str) -> list[str]:
+    """The parameters ``model_name`` of all collected tests of a board that use `build`."""
+    parameters: list[dict[str, Any]] = [
+        item.callspec.params
+        for item in items
+        if isinstance(item, pytest.Function) and "build" in item.fixturenames and hasattr(item, "callspec")
+    ]
+    names: set[str] = {p["model_name"] for p in parameters if p.get("board") == board and "model_name" in p}
+    return sorted(names)
 
 
 @pytest.fixture
@@ -113,8 +205,7 @@ def rknpu_seed(request: pytest.FixtureRequest) -> int:
 
 
 def __getattr__(name: str) -> Any:
-    """`ItemRecord` is here for suites that annotate with it, and imported when one does: this module is loaded
-    in every run of pytest."""
+    """`ItemRecord`, for suites that annotate with it; no sooner, as every run of pytest loads this module."""
     if name == "ItemRecord":
         from pytest_rknpu.verdict import ItemRecord
 

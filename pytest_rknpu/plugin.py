@@ -26,6 +26,7 @@ from pytest_rknpu.farm.collecting import (
     parametrise,
     split_by_requirement,
 )
+from pytest_rknpu.farm.model_names import parametrise_models
 from pytest_rknpu.farm.options import add_markers, add_options
 from pytest_rknpu.farm.run import RUN, Origin, run_of
 from pytest_rknpu.farm.slots import SLOTS, Slots
@@ -92,9 +93,10 @@ def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest
 
 @pytest.hookimpl(tryfirst=True)  # before the marks of the test: the board leads its node id
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One item per board."""
+    """One item per board, and per model where a test is marked so."""
     stash = metafunc.config.stash
     parametrise(metafunc, stash[RUN], stash[PROBLEMS])
+    parametrise_models(metafunc, stash[RUN], stash[PROBLEMS])
 
 
 @pytest.hookimpl(trylast=True)  # after -k and -m: what was deselected need not be right

@@ -47,6 +47,14 @@ def _simulator(board: Board) -> Availability:
     return Availability(True, f"RKNN-Toolkit2 {status.version}")
 
 
+def _connected(board: Board) -> Availability:
+    """RKNN-Toolkit2 drives it, and brings its own adb."""
+    toolkit = _simulator(board)
+    if not toolkit.usable:
+        return toolkit
+    return Availability(None, f"{toolkit.reason} is here; the board was not contacted")
+
+
 def _ssh(board: Board) -> Availability:
     if shutil.which("ssh") is None:
         return Availability(False, "there is no ssh on this host; install an OpenSSH client")
@@ -70,6 +78,7 @@ def _local(board: Board) -> Availability:
 _CHECKS: Mapping[str, Callable[[Board], Availability]] = {
     "emulator": _emulator,
     "simulator": _simulator,
+    "connected": _connected,
     "ssh": _ssh,
     "local": _local,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,13 +36,21 @@ def describe_as_text(file: BoardsFile) -> str:
     return "\n".join(lines)
 
 
+_BY_TOOLKIT: Mapping[str, str] = {
+    "simulator": "compile and simulate on this host",
+    "connected": "infer, evaluate time and memory through RKNN-Toolkit2; no C API",
+}
+
+
 def _details(row: _Row) -> list[str]:
     """Say what the board can do, and what boards.toml adds."""
     board = row.board
-    details = [_abilities(row.soc) if board.runtime != "simulator" else "compile and simulate on this host"]
+    details = [_BY_TOOLKIT.get(board.runtime) or _abilities(row.soc)]
     if board.transport == "ssh":
         user = f"{board.user}@" if board.user else ""
         details.append(f"ssh {user}{board.host}" + (f" port {board.port}" if board.port else ""))
+    if board.runtime == "connected":
+        details.append(f"adb device {board.device_id or '(the only one)'}, target {board.platform}")
     if board.faults:
         details.append("faults: " + ", ".join(board.faults))
     if board.tags:

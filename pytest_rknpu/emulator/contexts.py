@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ _OUTSIDE_INTERNAL = InitFlag.RKNN_FLAG_MEM_ALLOC_OUTSIDE | InitFlag.RKNN_FLAG_IN
 
 def init(state: State, out: int, model: int, size: int, flags: int, extend: int) -> None:
     """rknn_init: ``model`` points to ``size`` bytes, or to a path where ``size`` is 0."""
+    started_ns = time.perf_counter_ns()
     if not out:
         raise Rejected(ErrorCode.RKNN_ERR_CTX_INVALID, "the context pointer is NULL")
     handle = state.structures.context.from_address(out)
@@ -33,6 +35,8 @@ def init(state: State, out: int, model: int, size: int, flags: int, extend: int)
         _own_internal(state, context)
     state.contexts[context.handle] = context
     handle.value = context.handle
+    if state.platform.pace is not None:
+        state.platform.pace.end_of_init(started_ns)
 
 
 def _model_bytes(model: int, size: int, flags: int, extension: ctypes.Structure | None) -> bytes:

@@ -4,6 +4,8 @@ refuse.
 
 from __future__ import annotations
 
+import time
+
 from pytest_rknpu.agent.abi import AllocationFlag, ErrorCode, MemorySyncMode, TensorMemoryFlag
 from pytest_rknpu.emulator.hooks import Range
 from pytest_rknpu.emulator.state import Memory, Part, Rejected, State, sync_range
@@ -110,7 +112,10 @@ def mem_sync(state: State, handle: int, address: int, mode: int) -> None:
     if mode not in _MODES:
         state.hooks.reject_argument()
         raise Rejected(ErrorCode.RKNN_ERR_PARAM_INVALID, f"sync mode {mode}")
+    started_ns = time.perf_counter_ns()
     sync(state, memory, mode)
+    if state.platform.pace is not None:
+        state.platform.pace.end_of_sync(started_ns, mode, memory.part.size)
 
 
 def sync(state: State, memory: Memory, mode: int) -> None:

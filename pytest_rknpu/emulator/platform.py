@@ -9,6 +9,7 @@ from typing import Any
 from pytest_rknpu.agent.abi import CoreMask
 from pytest_rknpu.emulator.faults import parse_faults
 from pytest_rknpu.emulator.hooks import Hooks
+from pytest_rknpu.emulator.latency import LATENCY_MODELS, Pace
 from pytest_rknpu.errors import ConfigurationError
 from pytest_rknpu.inventory.socs import SoC, find_soc
 
@@ -47,7 +48,7 @@ _FULL_EXPORTS = _MINI_EXPORTS | {
 _EXPORTED_SINCE: Mapping[str, tuple[int, ...]] = {"rknn_mem_sync": (1, 6), "rknn_create_mem2": (2, 0)}
 _FLUSH_FLAGS_SINCE = (2, 0)
 
-_OPTIONS = frozenset({"soc", "seed", "faults", "runtime_version", "driver_version"})
+_OPTIONS = frozenset({"soc", "seed", "faults", "runtime_version", "driver_version", "latency_model", "root"})
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Platform:
     width_alignment: int
     exports: frozenset[str]
     honours_flush_flags: bool
+    pace: Pace | None
 
     @property
     def is_mini(self) -> bool:
@@ -83,7 +85,8 @@ def platform_from(options: Mapping[str, Any]) -> Platform:
     """The board that ``options`` describe; ConfigurationError for an unknown key, SoC, fault or version.
 
     Keys: ``soc`` (required), ``seed`` (int, default 0), ``faults`` (list of "name" or "name:key=value"),
-    ``runtime_version``, ``driver_version`` (reported as "emulated VERSION").
+    ``runtime_version``, ``driver_version`` (reported as "emulated VERSION"), ``latency_model`` (a name of
+    `latency.LATENCY_MODELS`), ``root`` (the sysroot, where a latency model shows throttling).
     """
     unknown = set(options) - _OPTIONS
     if unknown or "soc" not in options:
@@ -104,7 +107,17 @@ def platform_from(options: Mapping[str, Any]) -> Platform:
         width_alignment=soc.width_alignment or _ASSUMED_WIDTH_ALIGNMENT,
         exports=frozenset(name for name in exports if release >= _EXPORTED_SINCE.get(name, ())),
         honours_flush_flags=release >= _FLUSH_FLAGS_SINCE,
+        pace=_pace(options),
     )
+
+
+def _pace(options: Mapping[str, Any]) -> Pace | None:
+    name = options.get("latency_model")
+    if name is None:
+        return None
+    if name not in LATENCY_MODELS:
+        raise ConfigurationError(f"unknown latency model {name!r}; known: {', '.join(LATENCY_MODELS)}")
+    return Pace(LATENCY_MODELS[name], int(options.get("seed") or 0), options.get("root"))
 
 
 def release_of(version: str) -> tuple[int, ...]:

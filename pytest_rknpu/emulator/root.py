@@ -7,6 +7,7 @@ Every free text says "emulated", so that no record of it can be taken for a boar
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -23,6 +24,7 @@ def make_root(
     soc: str,
     versions: Mapping[str, str] | None = None,
     faults: Sequence[str] = (),
+    governor: str = "userspace",
 ) -> None:
     """Write the sysroot of an emulated ``soc`` into ``folder`` (made if it is missing; files are
     overwritten).
@@ -39,7 +41,7 @@ def make_root(
     files = {
         **_identity(found, facts.compatible or found.device_tree),
         **_driver(driver, found.npu_cores),
-        **_clocks(found),
+        **_clocks(found, governor),
         "etc/emulated-release": f"emulated board support package 1 with runtime {runtime}\n",
     }
     if facts.has_npu_node:
@@ -48,6 +50,8 @@ def make_root(
         target = Path(folder) / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(text.encode())
+    for path in [path for path in files if path.endswith(("userspace/set_freq", "scaling_setspeed"))]:
+        _read_back(Path(folder) / path)
 
 
 def _emulated(version: str) -> str:
@@ -89,17 +93,45 @@ def _npu_node(soc: SoC) -> dict[str, str]:
     }
 
 
-def _clocks(soc: SoC) -> dict[str, str]:
+def _clocks(soc: SoC, governor: str) -> dict[str, str]:
+    """Clocks that can be pinned, as far as this SoC has them; ``governor`` is the NPU's to begin with."""
     files = {
         "sys/class/thermal/thermal_zone0/type": "npu-thermal\n",
         "sys/class/thermal/thermal_zone0/temp": "45000\n",
+        "sys/class/thermal/thermal_zone0/trip_point_0_type": "passive\n",
+        "sys/class/thermal/thermal_zone0/trip_point_0_temp": "85000\n",
+        "sys/class/thermal/cooling_device0/type": "thermal-devfreq-0\n",
+        "sys/class/thermal/cooling_device0/cur_state": "0\n",
+        "sys/class/thermal/cooling_device0/max_state": "5\n",
+        "proc/loadavg": "0.00 0.00 0.00 1/1 1\n",
+        "run/.keep": "",
+    }
+    policy = "sys/devices/system/cpu/cpufreq/policy0"
+    files |= {
+        f"{policy}/scaling_governor": "userspace\n",
+        f"{policy}/scaling_available_governors": "userspace performance schedutil\n",
+        f"{policy}/scaling_available_frequencies": "408000 1608000\n",
+        f"{policy}/scaling_setspeed": "1608000\n",
     }
     if soc.npu_devfreq:
-        node = f"sys/class/devfreq/{soc.npu_devfreq}"
-        files |= {
-            f"{node}/governor": "userspace\n",
-            f"{node}/available_governors": "userspace performance simple_ondemand\n",
-            f"{node}/available_frequencies": "300000000 1000000000\n",
-            f"{node}/cur_freq": "1000000000\n",
-        }
+        files |= _devfreq(soc.npu_devfreq, "300000000 1000000000", "1000000000", governor)
+        files |= _devfreq("dmc", "528000000 1056000000", "1056000000", "userspace")
     return files
+
+
+def _devfreq(node: str, available: str, current: str, governor: str) -> dict[str, str]:
+    folder = f"sys/class/devfreq/{node}"
+    return {
+        f"{folder}/governor": f"{governor}\n",
+        f"{folder}/available_governors": f"userspace performance simple_ondemand {governor}\n",
+        f"{folder}/available_frequencies": f"{available}\n",
+        f"{folder}/userspace/set_freq": f"{current}\n",
+    }
+
+
+def _read_back(setting: Path) -> None:
+    """Let the file of the current frequency show what is set."""
+    in_cpufreq = setting.name == "scaling_setspeed"
+    link = setting.with_name("scaling_cur_freq") if in_cpufreq else setting.parent.with_name("cur_freq")
+    link.unlink(missing_ok=True)
+    link.symlink_to(os.path.relpath(setting, link.parent))

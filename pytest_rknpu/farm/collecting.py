@@ -7,13 +7,14 @@ Nothing here needs a board or the toolkit. A test is *ours* if it uses the fixtu
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_rknpu.errors import ConfigurationError
+from pytest_rknpu.farm.model_names import lacks_models
 from pytest_rknpu.farm.run import Run, derive_seed
 
 if TYPE_CHECKING:
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
     from pytest_rknpu.verdict import ItemRecord, Phase
 
 _FIXTURES_MODULE = "pytest_rknpu.fixtures"
-_WITH_RUNTIME = frozenset({"emulator", "librknnrt"})
+# Fixture -> (runtimes of the boards that can give it, what the others lack).
+_RUNTIMES_FOR: Mapping[str, tuple[frozenset[str], str]] = {
+    "npu": (frozenset({"emulator", "librknnrt"}), "has a C runtime"),
+    "connected": (frozenset({"connected"}), 'has runtime = "connected"'),
+}
 
 # The parameter of a test that was to run on boards, and cannot; its id in the node id.
 _NO_BOARD = "no-board"
@@ -67,7 +72,7 @@ PROBLEMS = pytest.StashKey[Problems]()
 def parametrise(metafunc: pytest.Metafunc, run: Run, problems: Problems) -> None:
     """One item per selected board, in the order of boards.toml; the board leads the node id's bracket.
 
-    Tests that use `npu` get the boards with a C runtime only.
+    Tests that use `npu` get the boards with a C runtime only, those that use `connected` the connected ones.
     """
     if "board" not in metafunc.fixturenames or not _is_ours(metafunc):
         return
@@ -75,10 +80,14 @@ def parametrise(metafunc: pytest.Metafunc, run: Run, problems: Problems) -> None
     if boards is None:
         metafunc.parametrize("board", [pytest.param(None, id=_NO_BOARD)], indirect=True, scope="session")
         return
-    names = [board.name for board in boards]
-    if "npu" in metafunc.fixturenames:
-        names = [board.name for board in boards if board.runtime in _WITH_RUNTIME]
-    metafunc.parametrize("board", names or [_nothing_to_run_on(boards)], indirect=True, scope="session")
+    names: list[Any] = [board.name for board in boards]
+    for fixture, (runtimes, what) in _RUNTIMES_FOR.items():
+        if fixture in metafunc.fixturenames:
+            names = [board.name for board in boards if board.runtime in runtimes]
+            names = names or [_nothing_to_run_on(boards, what)]
+    if lacks_models(metafunc, run, problems):
+        names = [pytest.param(None, id=_NO_BOARD)]  # the parameter of the model says why
+    metafunc.parametrize("board", names, indirect=True, scope="session")
 
 
 def _is_ours(metafunc: pytest.Metafunc) -> bool:
@@ -92,9 +101,9 @@ def _is_ours(metafunc: pytest.Metafunc) -> bool:
     return bool(definitions) and definitions[-1].func.__module__ == _FIXTURES_MODULE
 
 
-def _nothing_to_run_on(boards: Iterable[Board]) -> Any:
+def _nothing_to_run_on(boards: Iterable[Board], what: str) -> Any:
     listed = ", ".join(f"{board.name} ({board.runtime})" for board in boards)
-    reason = f"no selected board has a C runtime: {listed}"
+    reason = f"no selected board {what}: {listed}"
     return pytest.param(None, id=_NO_BOARD, marks=pytest.mark.skip(reason=reason))
 
 

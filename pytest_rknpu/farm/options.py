@@ -7,6 +7,7 @@ import pytest
 _MARKERS = (
     "requirement(*ids): the requirements of the catalogue that the test shows, such as SYNC-01",
     "needs(*capabilities): what a board must have for the test to run on it; else it is skipped with proof",
+    "models(*names): one item per shipped model named, and per [[model]] of boards.toml (fixture model_name)",
     "expects_runtime_errors: error lines in the runtime's log do not fail this test (VER-05)",
 )
 
@@ -63,6 +64,12 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="NAME",
         action="append",
         help="Seed a fault into emulated boards, to see which requirement catches it (repeatable).",
+    )
+    add(
+        "--rknpu-latency-model",
+        dest="rknpu_latency_model",
+        metavar="NAME",
+        help="Let emulated boards take their time by this model, to try the latency suite out.",
     )
     add(
         "--rknpu-wait",

@@ -24,7 +24,8 @@ import pytest
 from pytest_rknpu.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from pytest_rknpu.inventory.schema import Board
+    from pytest_rknpu.inventory.model_table import ModelTable
+    from pytest_rknpu.inventory.schema import Board, BoardsFile
 
 _SEED_BITS = 63
 
@@ -91,6 +92,7 @@ class Run:
     socs: tuple[str, ...]
     faults: tuple[str, ...]
     report: Path | None
+    latency_model: str | None = None
     asked: bool = field(default=False)
     """Whether an option chooses boards: then they are looked at whatever is collected."""
 
@@ -100,21 +102,32 @@ class Run:
         return self.asked or self.boards_file is not None or self.report is not None
 
     @cached_property
-    def boards(self) -> tuple[Board, ...]:
-        """The boards that were selected, with the faults that were asked for.
-
-        Raises ConfigurationError: no file named, a broken file, nothing selected, a fault for a real board.
-        """
+    def file(self) -> BoardsFile:
+        """What boards.toml says. Raises ConfigurationError: no file named, or a broken one."""
         from pytest_rknpu.inventory.schema import load_boards
-        from pytest_rknpu.inventory.selection import select
 
         if self.boards_file is None:
             raise ConfigurationError(
                 "this run needs boards, and no file names any: give --boards FILE, or set rknpu_boards in "
                 "pytest's ini file (`rknpu init` writes a starter boards.toml)"
             )
-        chosen = select(load_boards(self.boards_file).boards, self.globs, self.socs)
-        return tuple(_with_faults(board, self.faults) for board in chosen) if self.faults else tuple(chosen)
+        return load_boards(self.boards_file)
+
+    @property
+    def models(self) -> tuple[ModelTable, ...]:
+        """The user's models. Raises ConfigurationError as ``file``."""
+        return self.file.models
+
+    @cached_property
+    def boards(self) -> tuple[Board, ...]:
+        """The boards that were selected, with the faults and the latency model that were asked for.
+
+        Raises ConfigurationError: as ``file``, nothing selected, a fault or latency model for a real board.
+        """
+        from pytest_rknpu.inventory.selection import select
+
+        chosen = select(self.file.boards, self.globs, self.socs)
+        return tuple(_played(board, self.faults, self.latency_model) for board in chosen)
 
     def board(self, name: str) -> Board:
         """The selected board of that name."""
@@ -125,18 +138,25 @@ class Run:
         return board.lease_key(self.boards_file or Path())
 
 
-def _with_faults(board: Board, faults: tuple[str, ...]) -> Board:
-    """The board with seeded faults. Only an emulated board can have any."""
+def _played(board: Board, faults: tuple[str, ...], latency_model: str | None) -> Board:
+    """The board with seeded faults and a latency model. Only an emulated board can have any."""
+    if not faults and latency_model is None:
+        return board
+    option = f"--rknpu-fault {faults[0]}" if faults else f"--rknpu-latency-model {latency_model}"
     if board.runtime != "emulator":
         raise ConfigurationError(
-            f"--rknpu-fault {faults[0]}: board {board.name} is not emulated (runtime {board.runtime}); "
+            f"{option}: board {board.name} is not emulated (runtime {board.runtime}); "
             "select emulated boards only, with --board"
         )
-    table: dict[str, Any] = {**board.model_dump(exclude_unset=True), "faults": [*board.faults, *faults]}
+    table: dict[str, Any] = board.model_dump(exclude_unset=True)
+    if faults:
+        table["faults"] = [*board.faults, *faults]
+    if latency_model is not None:
+        table["latency_model"] = latency_model
     try:
         return type(board).model_validate(table)
     except ValueError as error:  # pydantic's ValidationError
-        raise ConfigurationError(f"--rknpu-fault: {error}") from None
+        raise ConfigurationError(f"{option.partition(' ')[0]}: {error}") from None
 
 
 def run_of(config: pytest.Config, origin: Origin | None) -> Run:
@@ -163,7 +183,8 @@ def run_of(config: pytest.Config, origin: Origin | None) -> Run:
         socs=socs,
         faults=faults,
         report=Path(os.path.abspath(config.invocation_params.dir / report)) if report else None,
-        asked=bool(explicit or globs or socs or faults),
+        latency_model=option("rknpu_latency_model"),
+        asked=bool(explicit or globs or socs or faults or option("rknpu_latency_model")),
     )
 
 

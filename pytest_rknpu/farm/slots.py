@@ -14,7 +14,7 @@ from pytest_rknpu.farm.run import Run, derive_seed
 
 if TYPE_CHECKING:
     from pytest_rknpu.inventory.schema import Board
-    from pytest_rknpu.session import BoardSession, SimulatorSession
+    from pytest_rknpu.session import BoardSession, ConnectedSession, SimulatorSession
 
 # A board that was lost this often gets no more tests: it would only cost each of them a timeout.
 _LOSSES_BEFORE_QUARANTINE = 2
@@ -28,7 +28,7 @@ class Slot:
         self.causes: list[str] = []
         self._run = run
         self._tell = tell
-        self._session: BoardSession | SimulatorSession | None = None
+        self._session: BoardSession | SimulatorSession | ConnectedSession | None = None
         self._resources = ExitStack()
         self._reported_cause: str | None = None
 
@@ -56,9 +56,13 @@ class Slot:
 
     @property
     def versions(self) -> dict[str, str]:
-        """What was probed; empty where there is no session. Seeded faults are named, lest they mislead."""
-        probed = dict(self._session.versions) if self._session is not None else {}
-        return {**probed, "faults": ", ".join(self.board.faults)} if self.board.faults else probed
+        """What was probed; empty where there is no session. What is played is named, lest it mislead."""
+        versions = dict(self._session.versions) if self._session is not None else {}
+        if self.board.faults:
+            versions["faults"] = ", ".join(self.board.faults)
+        if self.board.latency_model is not None:
+            versions["latency_model"] = f"emulated {self.board.latency_model}"
+        return versions
 
     def prepare(self) -> None:
         """Before each test: rebuild a session that was found dead.

@@ -1,13 +1,15 @@
-"""What a ``[[budget]]`` table of boards.toml may say: how long a model may take on a board, and how large it may be.
+"""What a ``[[budget]]`` table of boards.toml may say: how long a model may take on a board, and how large it
+may be.
 
-A quantile is a budget of its own: ``p99_ms`` says that 99 of 100 runs take no longer. Units are in the names of
-the keys, since a number does not tell whether it means milliseconds. What the table refers to (model, board, core
-mask) is checked against the rest of the file by ``budgets``.
+A quantile is a budget of its own: ``p99_ms`` says that 99 of 100 runs take no longer. Units are in the names
+of the keys, since a number does not tell whether it means milliseconds. What the table refers to (model,
+board, core mask) is checked against the rest of the file by ``budgets``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Annotated
 
@@ -120,9 +122,11 @@ class Budget(BaseModel):
         if all(getattr(self, key) is None for key in _FIGURES):
             raise ValueError(f"budgets nothing; give one of {', '.join(_FIGURES)}")
         if self.samples < self.processes:
-            raise ValueError(f'key "samples": {self.samples} samples cannot come from {self.processes} processes')
+            raise ValueError(
+                f'key "samples": {self.samples} samples cannot come from {self.processes} processes'
+            )
         given = list(self.quantiles.items())
-        for (lower, low), (higher, high) in zip(given, given[1:], strict=False):
+        for (lower, low), (higher, high) in pairwise(given):
             if high < low:
                 raise ValueError(f'key "{_key(higher)}": {high:g} is below {_key(lower)} = {low:g}')
         return self

@@ -1,9 +1,11 @@
-"""Reading the ``[[budget]]`` tables of a boards.toml, checking what they refer to, and finding the one that applies."""
+"""Reading the ``[[budget]]`` tables of a boards.toml, checking what they refer to, and finding the one that
+applies.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -74,7 +76,11 @@ def read_budgets(
             problems += explain_table(number, {"name": table.get("model")}, error, Budget.model_fields, KIND)
             continue
         problems += [f'{where}, key "{key}": {sentence}' for key, sentence in wrong]
-        place = (budget.model, f"board {budget.board}" if budget.board else f"SoC {budget.soc}", budget.core_mask)
+        place = (
+            budget.model,
+            f"board {budget.board}" if budget.board else f"SoC {budget.soc}",
+            budget.core_mask,
+        )
         if place in budgets:
             problems.append(
                 f"{where}: [[{KIND}]] {budgets[place][0]} is for the same model, board and core mask"
@@ -83,7 +89,9 @@ def read_budgets(
     return tuple(budget for _, budget in budgets.values()), problems
 
 
-def _settled(budget: Budget, boards: Sequence[Board], models: Sequence[str]) -> tuple[Budget, list[tuple[str, str]]]:
+def _settled(
+    budget: Budget, boards: Sequence[Board], models: Sequence[str]
+) -> tuple[Budget, list[tuple[str, str]]]:
     """The budget with its core mask in full, and (key, what is wrong)."""
     wrong: list[tuple[str, str]] = []
     if budget.model not in models:
@@ -119,7 +127,7 @@ def _too_few(budget: Budget) -> Iterator[tuple[str, str]]:
 
 
 def implausible(budgets: Iterable[Budget]) -> Iterator[str]:
-    """Values that look like another unit than the key's, in words: worth a warning, no reason to refuse them."""
+    """Values that look like another unit than the key's, in words: worth a warning, not a refusal."""
     for budget in budgets:
         where = f"[[budget]] for {budget.model} on {budget.board or budget.soc}"
         for key, value in budget.milliseconds.items():

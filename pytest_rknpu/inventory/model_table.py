@@ -41,7 +41,9 @@ class InputTable(BaseModel):
         return tuple(value) if isinstance(value, list) else value
 
     @model_validator(mode="after")
-    def _layout_fits(self) -> InputTable:
+    def _shape_fits(self) -> InputTable:
+        if self.shape[0] != 1:
+            raise ValueError(f"shape begins with {self.shape[0]}, it has to with 1: one sample at a time")
         if self.layout is not None and len(self.shape) != 4:
             raise ValueError(f"layout is for shapes of four dimensions, this one has {len(self.shape)}")
         return self

@@ -1,7 +1,7 @@
 """To what clocks are pinned for measurements, by SoC: the highest that boards run at for good.
 
-Sources: sysfs of running boards as published by their users, and the vendor's own scripts for fixed clocks (see
-docs/latency.md). A board takes its highest frequency that is not above the one here; a clock that is not
+Sources: sysfs of running boards as published by their users, and the vendor's own scripts for fixed clocks
+(see docs/latency.md). A board takes its highest frequency that is not above the one here; a clock that is not
 here goes to the highest there is.
 """
 

@@ -142,8 +142,8 @@ class Board(BaseModel):
     )
     latency_model: str | None = Field(
         default=None,
-        description="How the emulator takes its time, by name (docs/latency.md): for trying the latency suite out. "
-        "Results then say so; without it nothing about time is judged there.",
+        description="How the emulator takes its time, by name (docs/latency.md), for trying the latency suite "
+        "out. Results then say so; without it nothing about time is judged there.",
         examples=["steady"],
     )
     pin: bool = Field(
@@ -227,9 +227,9 @@ class Board(BaseModel):
         return _EVIDENCE[self.runtime]
 
     @property
-    def has_time(self) -> bool:
-        """Whether its time means anything: silicon's does, and the emulator's where it was asked to play one."""
-        return self.evidence == "hardware" or self.latency_model is not None
+    def without_time(self) -> str | None:
+        """Why nothing about time can be judged on this board; None where it can."""
+        return None if self.latency_model is not None else _WITHOUT_TIME.get(self.runtime)
 
     @property
     def chip(self) -> SoC:
@@ -261,12 +261,20 @@ class Board(BaseModel):
         return f"{self.runtime}:{file.resolve()}:{self.name}"
 
 
+_WITHOUT_TIME: Mapping[str, str] = {
+    "emulator": "an emulated board takes this host's time, which says nothing of silicon: no latency verdict",
+    "simulator": "the simulator takes this host's time, which says nothing of silicon: no latency verdict",
+    "connected": "there is no agent on this board that could time a run",
+}
+
 _ALLOWED_ON: Mapping[str, tuple[str, str]] = {
     # key: (attribute and value it needs), as `Board._keys_fit` checks and docs/boards.md prints
     **dict.fromkeys(("transport", "library"), ("runtime", "librknnrt")),
     **dict.fromkeys(("host", "user", "port", "ssh_config", "python"), ("transport", "ssh")),
     **dict.fromkeys(("device_id", "target"), ("runtime", "connected")),
-    **dict.fromkeys(("seed", "faults", "runtime_version", "driver_version", "latency_model"), ("runtime", "emulator")),
+    **dict.fromkeys(
+        ("seed", "faults", "runtime_version", "driver_version", "latency_model"), ("runtime", "emulator")
+    ),
 }
 
 WITH_AGENT: Mapping[str, frozenset[str]] = {

@@ -25,7 +25,14 @@ class Top1:
 
 
 def count_top1(scores: NDArray[Any], labels: NDArray[Any]) -> Top1:
-    """Judges scores (N, classes) against labels (N,), class numbers from 0.
+    """Judges scores (N, classes) against labels (N,), class numbers from 0. Raises as ``right_answers``."""
+    right = right_answers(scores, labels)
+    tied = (scores == scores.max(axis=1, keepdims=True)).sum(axis=1) > 1
+    return Top1(int(right.sum()), int(tied.sum()), int(labels.size))
+
+
+def right_answers(scores: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which of the samples (N,) have their single highest score (N, classes) where they are labelled.
 
     A tie is no answer: taking the first of equal scores would let a constant output be right about class 0.
     HarnessError: no sample, or labels that do not fit. ConformanceFailure: scores of another shape or not
@@ -45,5 +52,5 @@ def count_top1(scores: NDArray[Any], labels: NDArray[Any]) -> Top1:
         raise Inconclusive("mistrusted: all labels are one class, which a constant output would get right")
     highest = scores.max(axis=1, keepdims=True)
     tied = (scores == highest).sum(axis=1) > 1
-    correct = (scores.argmax(axis=1) == labels) & ~tied
-    return Top1(int(correct.sum()), int(tied.sum()), int(labels.size))
+    right: NDArray[np.bool_] = (scores.argmax(axis=1) == labels) & ~tied
+    return right

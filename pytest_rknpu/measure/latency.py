@@ -66,18 +66,28 @@ class LimitVerdict:
         name = quantile_name(self.limit.quantile)
         allowed = self.count * (1 - self.limit.quantile)
         return (
-            f"{name} <= {self.limit.at_most:g} {unit}: {self.decision}, {self.above} of {self.count} runs "
-            f"are above it, {allowed:g} may be (tails: pass {self.pass_tail:.2g}, fail {self.fail_tail:.2g})"
+            f"{name} <= {f'{self.limit.at_most:g} {unit}'.strip()}: {self.decision}, {self.above} of "
+            f"{self.count} are above it, {allowed:g} may be (tails: pass {self.pass_tail:.2g}, fail "
+            f"{self.fail_tail:.2g})"
         )
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on all limits. ``reasons`` say why samples could not be judged, where they could not."""
+    """The verdict on all limits. ``reasons`` say why samples could not be judged, where they could not.
+
+    ``unit`` is that of samples and limits, "" for a ratio.
+    """
 
     decision: Decision
     limits: tuple[LimitVerdict, ...]
     reasons: tuple[str, ...]
+    unit: str
+
+    def lines(self) -> list[str]:
+        """All of it in words."""
+        judged = [verdict.sentence(self.unit) for verdict in self.limits]
+        return judged + [f"cannot be judged: {reason}" for reason in self.reasons]
 
 
 def quantile_figures(processes: Sequence[Doubles], quantile: float, alpha: float) -> QuantileFigures:
@@ -98,24 +108,27 @@ def judge(
     rule: Rule,
     disturbances: Sequence[str] = (),
     *,
-    unit: str = "ms",
+    comparisons: int = 1,
 ) -> Judgement:
-    """Judge samples (one array per process, in the order of the runs) by all limits.
+    """Judge samples in ms (one array per process, in the order of the runs) by all limits.
 
-    ``disturbances`` are reasons from elsewhere not to judge them. Raises ConfigurationError for too few
-    samples, with the number needed, and for no limit.
+    ``comparisons`` is how many such verdicts make up one result. ``disturbances`` are reasons from elsewhere
+    not to judge them. Raises ConfigurationError for too few samples, with the number needed, and for no
+    limit.
     """
     if not limits:
         raise ConfigurationError("there is no budget to judge by")
     samples = np.concatenate(processes)
     quantiles = [limit.quantile for limit in limits]
-    require_enough_for(samples.size, quantiles, rule)
-    verdicts = tuple(_verdict(samples, limit, rule.per_look, len(limits)) for limit in limits)
+    chances = len(limits) * comparisons
+    for quantile in quantiles:
+        require_enough(samples.size, quantile, rule.per_look, rule.per_look / chances)
+    verdicts = tuple(_verdict(samples, limit, rule.per_look, chances) for limit in limits)
     reasons = (*disturbances, *instabilities(processes, quantiles))
-    return Judgement(_overall(verdicts, bool(reasons)), verdicts, reasons)
+    return Judgement(_overall(verdicts, bool(reasons)), verdicts, reasons, "ms")
 
 
-def _verdict(samples: Doubles, limit: Limit, alpha: float, limits: int) -> LimitVerdict:
+def _verdict(samples: Doubles, limit: Limit, alpha: float, chances: int) -> LimitVerdict:
     above = int((samples > limit.at_most).sum())
     return LimitVerdict(
         limit=limit,
@@ -123,7 +136,7 @@ def _verdict(samples: Doubles, limit: Limit, alpha: float, limits: int) -> Limit
         above=above,
         pass_tail=pass_tail(samples.size, above, limit.quantile),
         fail_tail=fail_tail(samples.size, above, limit.quantile),
-        decision=decide(samples.size, above, limit.quantile, alpha, alpha / limits),
+        decision=decide(samples.size, above, limit.quantile, alpha, alpha / chances),
     )
 
 
@@ -153,5 +166,5 @@ def judge_ratio(
     fail_alpha = rule.per_look / comparisons
     require_enough(samples.size, 0.5, rule.per_look, fail_alpha)
     verdict = _verdict(samples, Limit(0.5, at_most), rule.per_look, comparisons)
-    reasons = (*disturbances, *instabilities(ratios, [0.5]))
-    return Judgement(_overall([verdict], bool(reasons)), (verdict,), reasons)
+    reasons = (*disturbances, *instabilities(ratios, [0.5], outliers_matter=False))
+    return Judgement(_overall([verdict], bool(reasons)), (verdict,), reasons, "")

@@ -51,10 +51,13 @@ OUTLIER_SHARE = 0.005
 _FEWEST_TO_DRIFT = 5  # samples in a quarter
 
 
-def instabilities(processes: Processes, quantiles: Sequence[float] = (0.5, 0.95, 0.99)) -> list[str]:
+def instabilities(
+    processes: Processes, quantiles: Sequence[float] = (0.5, 0.95, 0.99), *, outliers_matter: bool = True
+) -> list[str]:
     """Why samples (one array per process, in the order of the runs) cannot be judged; none: they can.
 
-    ``quantiles`` are those to be judged. Raises ValueError where a process has no sample, or one that is no
+    ``quantiles`` are those to be judged. Outliers do not matter to a sign test, for which a run is on one
+    side or the other, and that is all. Raises ValueError where a process has no sample, or one that is no
     positive number.
     """
     for samples in processes:
@@ -66,7 +69,7 @@ def instabilities(processes: Processes, quantiles: Sequence[float] = (0.5, 0.95,
         _drifting(processes),
         _differing(processes, quantiles),
         _two_modes(processes),
-        _outliers(processes),
+        _outliers(processes) if outliers_matter else (),
     )
     return [reason for check in checks for reason in check]
 

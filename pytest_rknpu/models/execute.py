@@ -6,6 +6,8 @@ has them do not.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -22,16 +24,30 @@ def run_onnx(model: bytes, inputs: NDArray[np.float32]) -> list[NDArray[np.float
 
     ModelError: ONNX Runtime refuses the model.
     """
+    return run_onnx_inputs(model, [inputs])
+
+
+def run_onnx_inputs(
+    model: bytes, inputs: Sequence[NDArray[np.float32]], names: Sequence[str | None] = ()
+) -> list[NDArray[np.float32]]:
+    """As ``run_onnx``, with an array (N, ...) for each input: by ``names``, or in the graph's order.
+
+    ModelError: ONNX Runtime refuses the model or the inputs.
+    """
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
+    # ONNX Runtime's exceptions have no common base of their own.
     try:
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    # ONNX Runtime's exceptions have no common base of their own.
+        own = [entry.name for entry in session.get_inputs()]
+        sources = [name or default for name, default in zip_longest(names, own)]
+        results: list[list[Any]] = [
+            session.run(None, {name: row[None] for name, row in zip(sources, sample, strict=True)})
+            for sample in zip(*inputs, strict=True)
+        ]
     except Exception as error:
         raise ModelError(f"ONNX Runtime refuses the model: {error}") from error
-    source = session.get_inputs()[0].name
-    results: list[list[Any]] = [session.run(None, {source: sample[None]}) for sample in inputs]
     return [np.concatenate([result[i] for result in results]) for i in range(len(session.get_outputs()))]
 
 

@@ -98,11 +98,9 @@ class Collector:
         if self._run.report is not None and self._record is not None:
             self._guarded("junit", self._write_junit)
         judged = [result for result in self.results if result.requirement]
-        outcomes = {result.outcome for result in judged}
-        if judged and outcomes <= {Outcome.SKIP, Outcome.WAIVED}:
-            left_out = "skipped or waived" if Outcome.WAIVED in outcomes else "skipped"
+        if judged and all(result.outcome is Outcome.SKIP for result in judged):
             self._left.append(
-                f"not a pass: all {len(judged)} tests of requirements were {left_out}; this run showed nothing"
+                f"not a pass: all {len(judged)} tests of requirements were skipped; this run showed nothing"
             )
             _redden(session)
         if self._incomplete:

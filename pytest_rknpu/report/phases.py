@@ -74,6 +74,7 @@ def _result(item: pytest.Item, ours: Ours, verdict: Verdict, slots: Slots) -> Re
         notes=tuple(record.notes),
         message=verdict.message,
         duration_s=round(verdict.duration_s, 6),
+        samples=tuple(record.samples),
     )
 
 

@@ -32,13 +32,15 @@ def properties_of(result: Result) -> list[tuple[str, str]]:
 
 
 def versions_in_brief(versions: Mapping[str, str]) -> str:
-    """The main versions that were found, and the faults that were seeded.
+    """The main versions that were found, and the faults and latency model that were played.
 
     What is absent, with its reason, is in results.jsonl only; clocks have no room here.
     """
     titles = {key: title for title, key in MAIN_VERSIONS.items() if key != "clocks"}
     known = [f"{title} {versions[key]}" for key, title in titles.items() if _is_known(versions.get(key, ""))]
-    return "; ".join([*known, f"FAULTS SEEDED {versions['faults']}"] if "faults" in versions else known)
+    played = {"FAULTS SEEDED": "faults", "LATENCY PLAYED": "latency_model"}
+    known += [f"{title} {versions[key]}" for title, key in played.items() if key in versions]
+    return "; ".join(known)
 
 
 def _is_known(version: str) -> bool:

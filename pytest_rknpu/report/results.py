@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from pytest_rknpu.errors import ConfigurationError
-from pytest_rknpu.verdict import Measurement, Outcome
+from pytest_rknpu.verdict import Measurement, Outcome, Samples
 
 SCHEMA = "pytest-rknpu/results-1"
 FILE_NAME = "results.jsonl"
@@ -64,12 +64,13 @@ class Result:
     notes: tuple[str, ...]
     message: str
     duration_s: float
+    samples: tuple[Samples, ...] = ()
 
     def plain(self) -> dict[str, Any]:
         """The result as JSON's own types, in the order of the documentation."""
         table = asdict(self)
         table["outcome"] = str(self.outcome)
-        for name in ("requirement", "measurements", "notes"):
+        for name in ("requirement", "measurements", "notes", "samples"):
             table[name] = list(table[name])
         return table
 
@@ -120,6 +121,10 @@ def result_from(table: Mapping[str, Any]) -> Result:
         notes=tuple(table["notes"]),
         message=table["message"],
         duration_s=float(table["duration_s"]),
+        samples=tuple(
+            Samples(s["name"], s["unit"], tuple(tuple(process) for process in s["processes"]))
+            for s in table.get("samples", ())
+        ),
     )
 
 

@@ -65,7 +65,10 @@ def header_lines(run: Run) -> list[str]:
             known.append(f"driver {board.driver_version}")
         if board.faults:
             known.append(f"FAULTS SEEDED: {', '.join(board.faults)}")
+        if board.latency_model is not None:
+            known.append(f"LATENCY PLAYED: {board.latency_model}")
         lines.append(f"rknpu: board {', '.join(known)}")
+    lines += [f"rknpu: WARNING {run.file.path}: {warning}" for warning in run.file.warnings]
     return lines
 
 
@@ -97,6 +100,8 @@ def replay_command(run: Run, nodeid: str, config: pytest.Config) -> str:
     words += ["--rknpu-seed", str(run.origin.seed)]
     if run.effort != "normal":
         words += ["--rknpu-effort", str(run.effort)]
+    if run.latency_model is not None:
+        words += ["--rknpu-latency-model", run.latency_model]
     for option, values in (("--board", run.globs), ("--soc", run.socs), ("--rknpu-fault", run.faults)):
         for value in values:
             words += [option, value]
@@ -123,7 +128,8 @@ def _board_lines(results: Sequence[Result]) -> Iterator[str]:
 def _amounts_to(own: Sequence[Result]) -> str:
     tried = {id for result in own for id in result.requirement}
     shown = {id for result in own if result.outcome is Outcome.PASS for id in result.requirement}
-    shown -= {id for result in own if result.outcome.red for id in result.requirement}
+    unmet = [result for result in own if result.outcome.red or result.outcome is Outcome.WAIVED]
+    shown -= {id for result in unmet for id in result.requirement}
     count = f"{len(shown)} of {len(tried)} requirements shown" if tried else "no requirement tried"
     if own[0].evidence == "hardware":
         return count

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 
 from pytest_rknpu.session.board_session import BoardSession, RuntimeCallError, connect
 from pytest_rknpu.session.children import code_name, require_refused, require_survived
+from pytest_rknpu.session.connected import ConnectedSession, connect_through_toolkit
 from pytest_rknpu.session.npu import FinishReport, LoadedModel, Npu
 from pytest_rknpu.session.program import BIDIRECTIONAL, FROM_DEVICE, TO_DEVICE, Program
 from pytest_rknpu.session.sensitivity import Sensitivity, measure_sensitivity, require_sensitive
 from pytest_rknpu.session.simulator import SimulatorSession
+from pytest_rknpu.session.subjects import Subject, subject_of
+from pytest_rknpu.session.user_models import UserModel, UserModels
 from pytest_rknpu.session.versions import identify
 from pytest_rknpu.session.zero_copy import CACHEABLE, NON_CACHEABLE, ZeroCopy
 
@@ -26,6 +29,7 @@ __all__ = [
     "NON_CACHEABLE",
     "TO_DEVICE",
     "BoardSession",
+    "ConnectedSession",
     "FinishReport",
     "LoadedModel",
     "Npu",
@@ -33,6 +37,9 @@ __all__ = [
     "RuntimeCallError",
     "Sensitivity",
     "SimulatorSession",
+    "Subject",
+    "UserModel",
+    "UserModels",
     "ZeroCopy",
     "code_name",
     "measure_sensitivity",
@@ -40,18 +47,24 @@ __all__ = [
     "require_refused",
     "require_sensitive",
     "require_survived",
+    "subject_of",
 ]
 
 
 @contextmanager
 def open_session(
     board: Board, *, seed: int, run_dir: Path | None = None
-) -> Iterator[BoardSession | SimulatorSession]:
+) -> Iterator[BoardSession | SimulatorSession | ConnectedSession]:
     """A session with ``board``, identified and ready; closed on the way out.
 
-    Where RKNN-Toolkit2 is missing, a simulator board skips with the command that installs it. Raises
-    BoardError where the board cannot be reached or its runtime does not load.
+    Where RKNN-Toolkit2 is missing, simulator and connected boards skip with the command that installs it.
+    Raises BoardError where the board cannot be reached or its runtime does not load.
     """
+    if board.runtime == "connected":
+        connected = connect_through_toolkit(board, _toolkit_version())
+        yield connected
+        connected.close()
+        return
     if board.runtime == "simulator":
         session = SimulatorSession(board, _toolkit_version())
         yield session

@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from pytest_rknpu.inventory.schema import Board
 
 
-def artifact_for(board: Board, model: str, *, soc: str | None = None) -> bytes:
+def artifact_for(board: Board, model: str, *, soc: str | None = None, sparse_infer: bool = False) -> bytes:
     """The bytes of ``model`` (a name of pytest_rknpu.models) for ``board``, or for another ``soc`` (ERR-01).
 
     Raises ModelError for a missing model and ToolkitError where RKNN-Toolkit2 is needed and fails.
     """
     platform = find_soc(soc or board.soc).toolkit_platform
-    return packed(model, platform) if board.runtime == "emulator" else compiled(model, platform)
+    if board.runtime == "emulator":
+        return packed(model, platform)
+    return compiled(model, platform, sparse_infer=sparse_infer)
 
 
 @lru_cache(maxsize=64)
@@ -32,12 +34,14 @@ def packed(model: str, platform: str) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def compiled(model: str, platform: str) -> bytes:
+def compiled(model: str, platform: str, *, sparse_infer: bool = False) -> bytes:
     """``model`` as RKNN-Toolkit2 builds it (int8, quantised on the calibration data shipped with it)."""
     from pytest_rknpu.toolchain import CompileOptions, compile_model
 
     source = models.load(model)
-    options = CompileOptions(target_platform=platform, calibration=source.calibration)
+    options = CompileOptions(
+        target_platform=platform, calibration=source.calibration, sparse_infer=sparse_infer
+    )
     return Path(compile_model(source.float_onnx, options).path).read_bytes()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_rknpu.errors import BoardError, BoardLost, ConformanceFailure, HarnessError, RknpuError
+from pytest_rknpu.inventory.pinned_clocks import PINNED_CLOCKS
 from pytest_rknpu.inventory.socs import SoC
 from pytest_rknpu.session.description import (
     ModelDescription,
@@ -85,6 +86,28 @@ class BoardSession:
         """Look at the board again; ``facts`` keeps what was found when the session began."""
         facts: Mapping[str, Any] = self.request({"request": "probe"})["facts"]
         return facts
+
+    def conditions(self) -> Mapping[str, Any]:
+        """One reading of clocks, temperatures, cooling and load (docs/command-lists.md, ``conditions``)."""
+        reading: Mapping[str, Any] = self.request({"request": "conditions"})["conditions"]
+        return reading
+
+    def pin_clocks(self) -> list[Mapping[str, Any]]:
+        """Pin every clock to what the SoC's table says; what came of each. Raises BoardError if none can be."""
+        wanted = PINNED_CLOCKS[self.soc.name]
+        message = {"npu_hertz": wanted.npu, "ddr_hertz": wanted.ddr, "cpu_hertz": dict(wanted.cpu)}
+        reply = self.request({"request": "pin_clocks", **message})
+        if not reply["ok"]:
+            raise BoardError(f"board {self.board.name}: clocks not pinned: {reply['error']['message']}")
+        clocks: list[Mapping[str, Any]] = reply["clocks"]
+        return clocks
+
+    def unpin_clocks(self) -> list[str]:
+        """Put the clocks back; returns what could not be put back, in words."""
+        reply = self.request({"request": "unpin_clocks"})
+        if not reply["ok"]:
+            return [str(reply["error"]["message"])]
+        return [f"{step['path']}: {step['error']}" for step in reply["restored"] if step["error"]]
 
     def store_model(self, data: bytes) -> str:
         """Put a model on the board, once per content; returns its sha256."""
@@ -169,16 +192,20 @@ def _start_keys(board: Board, seed: int, scratch: Path) -> Message:
         }
         return {"library": library, "root": "/"}
     from pytest_rknpu.emulator import make_root
+    from pytest_rknpu.emulator.latency import LATENCY_MODELS
 
     runtime, driver = board.runtime_version or _EMULATED_RUNTIME, board.driver_version or _EMULATED_DRIVER
     faults = list(board.faults)
-    make_root(scratch / "root", soc.name, {"runtime": runtime, "driver": driver}, faults)
+    paced = LATENCY_MODELS.get(board.latency_model or "")
+    governor = paced.governor if paced is not None else "userspace"
+    make_root(scratch / "root", soc.name, {"runtime": runtime, "driver": driver}, faults, governor)
     options = {
         "soc": soc.name,
         "seed": seed if board.seed is None else board.seed,
         "faults": faults,
         "runtime_version": runtime,
         "driver_version": driver,
+        **({"latency_model": board.latency_model, "root": str(scratch / "root")} if paced else {}),
     }
     library = {
         "kind": "python",

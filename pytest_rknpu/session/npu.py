@@ -24,6 +24,7 @@ from pytest_rknpu.session.references import reference_outputs
 from pytest_rknpu.session.zero_copy import ZeroCopy
 
 if TYPE_CHECKING:
+    from pytest_rknpu.session.user_models import UserModel, UserModels
     from pytest_rknpu.verdict.record import ItemRecord
 
 # The first runtime whose header has the two flags; 1.5.2 and 1.6.0 ignore them (observed).
@@ -66,6 +67,7 @@ class Npu:
         self.soc = session.soc
         self.seed = seed
         self.random = np.random.default_rng(seed)
+        self.user_models: UserModels | None = None
         self._log: list[str] = []
 
     def execute(self, program: Program, deadline_s: float = 60.0) -> dict[str, Any]:
@@ -82,10 +84,25 @@ class Npu:
         values: dict[str, Any] = reply["values"]
         return values
 
-    def model(self, name: str) -> LoadedModel:
-        """Put a model of pytest_rknpu.models on the board and ask the runtime about it."""
-        sha256 = self.session.store_model(artifact_for(self.session.board, name))
+    def model(self, name: str, *, sparse_infer: bool | None = None) -> LoadedModel:
+        """Put a model of pytest_rknpu.models, or of boards.toml, on the board and ask the runtime about it.
+
+        ``sparse_infer``: for silicon it is compiled for sparse inference (guide 4.1.7); None: where a model
+        of boards.toml declares it. A model of boards.toml that this board cannot have skips with the proof.
+        """
+        own = self.user_models.get(name) if self.user_models is not None else None
+        if own is not None:
+            return self._own_model(own, sparse_infer)
+        artifact = artifact_for(self.session.board, name, sparse_infer=bool(sparse_infer))
+        sha256 = self.session.store_model(artifact)
         return LoadedModel(name, sha256, with_shapes(self.session.describe(sha256), *shapes_of(name)))
+
+    def _own_model(self, model: UserModel, sparse_infer: bool | None) -> LoadedModel:
+        from pytest_rknpu.session.user_models import artifact_of
+
+        artifact = artifact_of(self.session.board, model, sparse_infer=sparse_infer)
+        sha256 = self.session.store_model(artifact)
+        return LoadedModel(model.name, sha256, model.described(self.session.describe(sha256)))
 
     def reference(self, model: LoadedModel, inputs: Sequence[bytes]) -> list[bytes]:
         """For each input (native bytes of input 0) the native bytes of output 0, by the most careful way.

@@ -260,6 +260,78 @@ class Program:
         """Any RKNN function with any arguments; within a child only."""
         self._add("call", function=function, arguments=list(arguments), expect="any", save=save)
 
+    # time
+
+    def time_runs(
+        self,
+        contexts: Sequence[str],
+        save: str,
+        *,
+        count: int | None = None,
+        order: bytes | None = None,
+        warm_up: int = 0,
+        perf_run: bool = False,
+        before: Sequence[Command] = (),
+    ) -> None:
+        """Time rknn_run, back to back: ``count`` times of one context, or in ``order`` (a byte per run)."""
+        self._add(
+            "time_runs",
+            contexts=list(contexts),
+            count=count,
+            order=None if order is None else self._blob(order),
+            warm_up=warm_up,
+            perf_run=perf_run,
+            before=list(before),
+            save=save,
+        )
+
+    def time_syncs(
+        self,
+        memory: str,
+        context: str | None,
+        modes: Sequence[int],
+        order: bytes,
+        save: str,
+        *,
+        warm_up: int = 0,
+        before: Sequence[Command] = (),
+    ) -> None:
+        """Time rknn_mem_sync in several modes, in ``order`` (a byte per sync, the index of its mode)."""
+        self._levels[-1].append(
+            {
+                "op": "time_syncs",
+                "memory": memory,
+                "context": context,
+                "modes": [int(mode) for mode in modes],
+                "order": self._blob(order),
+                "warm_up": warm_up,
+                "before": list(before),
+                "save": save,
+            }
+        )
+
+    def time_no_op(self, count: int, save: str) -> None:
+        """Time a C function that does nothing: what the binding itself costs."""
+        self._add("time_no_op", count=count, warm_up=10, save=save)
+
+    def include(self, other: Program) -> None:
+        """Record everything that ``other`` has recorded."""
+        self._levels[-1].extend(other._levels[0])
+        self._blobs.update(other._blobs)
+
+    @contextmanager
+    def aside(self) -> Iterator[list[Command]]:
+        """Commands recorded in the block are not part of the program: for ``before``."""
+        with self._block() as commands:
+            yield commands
+
+    @contextmanager
+    def under_load(self, *, memory_bytes: int) -> Iterator[None]:
+        """Commands recorded in the block run while a process per CPU copies memory back and forth."""
+        with self._block() as commands:
+            yield
+        self._add("under_load", commands=commands, memory_bytes=memory_bytes)
+
     # blocks
 
     @contextmanager

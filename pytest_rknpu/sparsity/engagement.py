@@ -56,6 +56,7 @@ _RATIO_OF_AXES: Mapping[frozenset[Axis], Ratio] = MappingProxyType(
         frozenset(Axis): Ratio.BOTH,
     }
 )
+_AXES_OF_RATIO = {ratio: axes for axes, ratio in _RATIO_OF_AXES.items()}
 AXES_OF: Mapping[Kind, frozenset[Axis]] = MappingProxyType(
     {
         Kind.NONE: frozenset(),
@@ -89,46 +90,57 @@ class Takes:
 class Compiler:
     """What a toolkit version was seen to do for a SoC. An axis that is missing is never taken.
 
-    ``types`` are the kinds of layers that it takes; ``differs`` says in words where that is not the guide.
+    ``types`` are the kinds of layers that it takes. ``less`` and ``more`` say in words where it does less, or
+    more, than the guide promises.
     """
 
     axes: Mapping[Axis, Takes]
     types: frozenset[str]
-    differs: str
+    less: str
+    more: str
 
 
+# Seen along output channels: 8 inputs and more are taken, 4 and fewer are not; 5 to 7 were not tried.
 _ALONG_INPUTS = Takes(16, 32, 32, frozenset({INT8}))
 _ALONG_OUTPUTS = Takes(16, 1, 8, frozenset({INT8, FLOAT16}))
 _TYPES = frozenset({"Conv2d", "Conv1d", "Linear"})
-_BEYOND = (
+_MORE_ALONG_OUTPUTS = (
     "along output channels it takes any Conv1d, Conv2d or Linear of one group with outputs in multiples of "
     "16 and at least 8 inputs, also in float16"
+)
+_FLATTENED = (
+    "neighbouring inputs of a linear layer on a flattened picture are no neighbouring channels of the "
+    "convolution that the compiler makes of it"
+)
+
+_RK3576 = Compiler(
+    {Axis.INPUT: _ALONG_INPUTS, Axis.OUTPUT: _ALONG_OUTPUTS},
+    _TYPES,
+    less=_FLATTENED,
+    more="along input channels it takes int8 with inputs in multiples of 32 and outputs in multiples of 16; "
+    f"{_MORE_ALONG_OUTPUTS}",
+)
+_RV1126B = Compiler(
+    {Axis.OUTPUT: _ALONG_OUTPUTS},
+    _TYPES,
+    less="it finds 4:2 along input channels in the weights and builds the layer dense all the same; "
+    "of 16:4 it uses the output half alone",
+    more=_MORE_ALONG_OUTPUTS,
 )
 
 OBSERVED: Mapping[tuple[str, str], Compiler] = MappingProxyType(
     {
-        ("2.5.0", "rk3576"): Compiler(
-            {Axis.INPUT: _ALONG_INPUTS, Axis.OUTPUT: _ALONG_OUTPUTS},
-            _TYPES,
-            "RKNN-Toolkit2 2.5.0 for rk3576 asks less than the guide: "
-            f"{_BEYOND}; along input channels (int8 only) inputs in multiples of 32, outputs of 16",
-        ),
-        ("2.5.0", "rv1126b"): Compiler(
-            {Axis.OUTPUT: _ALONG_OUTPUTS},
-            _TYPES,
-            "RKNN-Toolkit2 2.5.0 for rv1126b finds 4:2 along input channels in the weights, but builds the "
-            f"layer dense, and of 16:4 it uses the output half alone; {_BEYOND}",
-        ),
+        **{(toolkit, "rk3576"): _RK3576 for toolkit in ("2.2.0", "2.3.0", "2.3.2", "2.5.0")},
+        **{(toolkit, "rv1126b"): _RV1126B for toolkit in ("2.3.2", "2.5.0")},
     }
 )
-"""By (toolkit version, SoC); measured with networks like those of ``models/recipes/sparse_probes.py``."""
+"""By (toolkit version, SoC); each was run on the networks of ``models/recipes/sparse_probes.py``. RV1126B is
+unknown to versions before 2.3.2."""
 
-
-def promised(layer: Layer, kind: Kind, data_type: str) -> Ratio:
-    """What the guide says of a layer whose weights hold ``kind``; dense outside its limits."""
-    if data_type != INT8 or reasons(layer, INFERENCE):
-        return Ratio.DENSE
-    return _RATIO_OF_AXES[AXES_OF[kind]]
+IGNORES_SPARSE_INFER = frozenset(
+    (toolkit, soc) for toolkit in ("2.2.0", "2.3.0", "2.3.2", "2.5.0") for soc in ("rv1103b", "rv1106b")
+)
+"""SoCs without sparse inference for which a toolkit version takes ``sparse_infer=True`` without a word."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +156,13 @@ class Shown:
     data_type: str
     ratio: Ratio
     flattened: bool = False
+
+
+def promised(one: Shown) -> Ratio:
+    """What the guide says of such a layer: as its weights are, dense outside the limits."""
+    if one.data_type != INT8 or reasons(one.layer, INFERENCE):
+        return Ratio.DENSE
+    return _RATIO_OF_AXES[AXES_OF[one.kind]]
 
 
 def observed(one: Shown, compiler: Compiler) -> Ratio:
@@ -166,32 +185,44 @@ def judge(shown: Sequence[Shown], toolkit: str, soc: str) -> None:
     if not shown:
         raise HarnessError("nothing was judged: the model has no layers with weights")
     compiler = OBSERVED.get((toolkit, soc))
-    known: list[str] = []
-    unknown: list[str] = []
-    stale: list[str] = []
+    known: list[Shown] = []
+    unknown: list[Shown] = []
+    stale: list[Shown] = []
     for one in shown:
-        wanted = promised(one.layer, one.kind, one.data_type)
+        wanted = promised(one)
         seen = wanted if compiler is None else observed(one, compiler)
         if one.ratio is not wanted:
-            (known if one.ratio is seen else unknown).append(_words(one, wanted))
+            (known if one.ratio is seen else unknown).append(one)
         elif seen is not wanted:
-            stale.append(_words(one, seen))
+            stale.append(one)
+    who = f"RKNN-Toolkit2 {toolkit} for {soc}"
     if unknown:
-        raise ConformanceFailure(f"{soc}, RKNN-Toolkit2 {toolkit}: {'; '.join(unknown)}")
+        raise ConformanceFailure(f"{who}: {_words(unknown)}")
     if stale:
         raise HarnessError(
-            f"{soc}, RKNN-Toolkit2 {toolkit} does as the guide says where another thing was observed of this "
-            f"version; correct sparsity/engagement.py: {'; '.join(stale)}"
+            f"{who} does as the guide says where another thing was observed of this version; correct "
+            f"sparsity/engagement.py: {_words(stale)}"
         )
     if known and compiler is not None:
-        raise Waived(f"{soc}: {'; '.join(known)}. Known: {compiler.differs}")
+        raise Waived(f"{who}: {_words(known)}. Known: {_reasons(known, compiler)}")
 
 
-def _words(one: Shown, wanted: Ratio) -> str:
-    outside = reasons(one.layer, INFERENCE) if one.kind is not Kind.NONE else []
-    outside += ["it reads a flattened picture"] if one.flattened else []
-    limits = f" ({', '.join(outside)})" if outside else ""
-    return (
-        f"layer {one.layer.name!r}{limits}, weights {one.kind}, {one.data_type.lower()}: "
-        f"SparseRatio {one.ratio}, not {wanted}"
-    )
+def _words(deviations: Sequence[Shown]) -> str:
+    """Layers that do the same in one sentence."""
+    layers: dict[str, list[str]] = {}
+    for one in deviations:
+        outside = [] if one.kind is Kind.NONE else reasons(one.layer, INFERENCE)
+        outside += ["it reads a flattened picture"] if one.flattened else []
+        limits = f" ({', '.join(outside)})" if outside else ""
+        does = f"weights {one.kind}, {one.data_type.lower()}: SparseRatio {one.ratio}, not {promised(one)}"
+        layers.setdefault(does, []).append(f"{one.layer.name}{limits}")
+    return "; ".join(f"{', '.join(names)}: {does}" for does, names in layers.items())
+
+
+def _reasons(known: Sequence[Shown], compiler: Compiler) -> str:
+    """Why, each reason once: the compiler leaves an axis that the guide promises, or takes one more."""
+    why: dict[str, None] = {}
+    for one in known:
+        left = _AXES_OF_RATIO[promised(one)] - _AXES_OF_RATIO[one.ratio]
+        why[compiler.less if left else compiler.more] = None
+    return "; ".join(why)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pytest_rknpu.toolchain.build_log import BuildLog, Plan, parse_build_log
-from pytest_rknpu.toolchain.compile import Compiled, compile_model, simulate
+from pytest_rknpu.toolchain.compile import Compiled, compile_model, simulate, simulate_inputs
 from pytest_rknpu.toolchain.options import CompileOptions
 from pytest_rknpu.toolchain.rknn_file import RknnHeader, read_header
+from pytest_rknpu.toolchain.source import ModelSource
 from pytest_rknpu.toolchain.status import INSTALL_COMMAND, ToolkitStatus, toolkit_status
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "BuildLog",
     "CompileOptions",
     "Compiled",
+    "ModelSource",
     "Plan",
     "RknnHeader",
     "ToolkitStatus",
@@ -20,5 +22,6 @@ __all__ = [
     "parse_build_log",
     "read_header",
     "simulate",
+    "simulate_inputs",
     "toolkit_status",
 ]

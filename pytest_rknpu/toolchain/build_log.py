@@ -41,6 +41,7 @@ _INTERNAL, _WEIGHT = "Total Internal Memory Size:", "Total Weight Memory Size:"
 #: What the compiler puts before each line of its own, and before each line of a table.
 _PREFIX = re.compile(r"^D RKNN: \[[0-9:.]+\] ?")
 _RULE = re.compile(r"^[-+]{8,}$")
+_ADDRESSED = re.compile(r"\| 0x[0-9a-fA-F]+[* ]+0x")
 _TOOLKIT = re.compile(r"^I rknn-toolkit2 version: (\S+)", re.MULTILINE)
 _COMPILER = re.compile(r"librknnc version: (\S+)")
 
@@ -108,16 +109,15 @@ def _plan(lines: Sequence[_Line]) -> Plan:
     header, layers = _table(lines, _LAYERS, [LAYER_HEADER, SPARSE_LAYER_HEADER])
     sparse = header == SPARSE_LAYER_HEADER
     _, reads = _table(lines, _FEATURES, [FEATURE_HEADER])
-    weight_total = _total(lines, _WEIGHT)
-    # A model without constants has no table of them.
-    empty = weight_total.bytes == 0 and _CONSTANTS not in [line.text for line in lines]
-    weights = () if empty else _table(lines, _CONSTANTS, [CONST_HEADER])[1]
+    # A model without constants has no table of them; but no row with addresses is left unread.
+    addressed = sum(_ADDRESSED.search(line.text) is not None for line in lines)
+    weights = _table(lines, _CONSTANTS, [CONST_HEADER])[1] if addressed != len(reads) else ()
     return Plan(
         _rows(layers, _LAYERS, lambda row: layer_row(row, sparse)),
         _rows(reads, _FEATURES, read_row),
         _rows(weights, _CONSTANTS, weight_row),
         _total(lines, _INTERNAL),
-        weight_total,
+        _total(lines, _WEIGHT),
     )
 
 

@@ -1,7 +1,8 @@
 """The graph that the compiler's tables refer to, and which layer of the log writes each of its tensors.
 
 The tables name the readers of a tensor, never its producer. The toolkit writes the fused ONNX graph beside a
-verbose build (``Compiled.fused_graph``); what the compiler still does to it afterwards follows a few rules of naming.
+verbose build (``Compiled.fused_graph``); what the compiler does to it afterwards follows a few rules of
+naming.
 """
 
 from __future__ import annotations
@@ -94,9 +95,9 @@ def producers(plan: Plan, graph: FusedGraph) -> Mapping[str, int]:
 
 
 def _taken_in(found: dict[str, int], plan: Plan, graph: FusedGraph) -> Mapping[str, int]:
-    """Adds the outputs of nodes without a layer: the layer that computes the last of their inputs took them in.
+    """Adds the outputs of nodes without a layer: that which computes the last of their inputs took them in.
 
-    Unless something else is read of that layer: it has one output then, and this node became something else.
+    Unless something else is read of that layer: it has one output, and this node became something else.
     """
     read = {row.tensor for row in plan.reads}
     taken = {layer for name, layer in found.items() if name in read}

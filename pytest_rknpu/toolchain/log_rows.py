@@ -62,7 +62,7 @@ class Layer:
     """A row of the layer table.
 
     ``input_shapes`` holds data, weights and bias in turn; where ``inputs_cut`` (over 40 characters) the last
-    ones are missing, likewise outputs. ``sparse_ratio`` is None where the column or the cell is empty,
+    ones are missing, likewise outputs. ``sparse_ratio`` is None where there is no column or nothing in it,
     ``rw_kb`` is KiB of memory traffic, ``name`` is "operator:name of its node" and can be empty.
     """
 
@@ -136,7 +136,9 @@ def layer_row(row: str, sparse: bool) -> Layer:
     number, op_type, data_type, target, inputs, outputs, cycles = words[:7]
     rest = words[7:]
     ratio = None
-    if sparse and "%" in rest[0]:
+    if sparse and rest[0] == _NONE:  # seen with compress_weight
+        rest = rest[1:]
+    elif sparse and "%" in rest[0]:
         ratio, rest = _ratio(rest[0]), rest[1:]
     if not rest:
         raise UnknownRow("no RW(KB)")

@@ -1,17 +1,18 @@
 """MEM-12: whether the compiler's memory plan puts two tensors that are needed at one time into one place.
 
-A tensor is needed from the layer that writes it to its last reader, an input from the start, an output to the
-end. Whether two may share memory is not only a matter of time: an operator can work in place, and the parts of
-one Concat or Split are slices of the whole. All of it is told from the log and the fused graph; nothing guesses a
-producer.
+A tensor is needed from the layer that writes it to its last reader, an input from the start, an output to
+the end. Whether two may share memory is not only a matter of time: an operator can work in place, and the
+parts of one Concat or Split can be slices of the whole. All of it is told from the log and the fused graph;
+nothing guesses a producer.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from math import prod
 
 from pytest_rknpu.toolchain.build_log import Plan
 from pytest_rknpu.toolchain.fused_graph import INPUT, OUTPUT, SCRATCH, FusedGraph, producers
@@ -20,6 +21,14 @@ from pytest_rknpu.toolchain.log_rows import TensorRead
 #: Operators seen to write their result into the very place of their input.
 IN_PLACE = frozenset({"Relu", "Reshape", "Transpose", "Concat"})
 CONCAT, SPLIT = "Concat", "Split"
+#: Bytes of an element, by the log's names of types.
+_BYTES = {
+    **dict.fromkeys(("BOOL", "INT8", "UINT8"), 1),
+    **dict.fromkeys(("INT16", "UINT16", "FLOAT16", "BFLOAT16"), 2),
+    **dict.fromkeys(("INT32", "UINT32", "FLOAT", "FLOAT32"), 4),
+    "INT64": 8,
+}
+_NATIVE = "NC1HWC2"
 
 
 @dataclass(frozen=True)
@@ -74,14 +83,14 @@ class PlanCheck:
 def check_plan(plan: Plan, graph: FusedGraph | None) -> PlanCheck:
     """Judges the plan of one input shape. Without ``graph`` every producer is unknown."""
     known = producers(plan, graph) if graph else {}
-    tensors = _tensors(plan, known)
     readers: dict[int, set[str]] = defaultdict(set)
     for read in plan.reads:
         readers[read.id].add(read.tensor)
+    tensors = _cut_slices(_tensors(plan, known), plan, readers)
     overlaps = tuple(
         overlap
         for first, second in combinations(tensors, 2)
-        if (overlap := _overlap(first, second)) and not _is_legal(overlap, plan, tensors, readers)
+        if (overlap := _overlap(first, second)) and not _is_legal(overlap, plan, readers)
     )
     unknown = tuple(t.name for t in tensors if not t.scratch and t.name not in known and t.born)
     findings = (*_scattered(plan), *_wrong_end(plan), *map(str, overlaps))
@@ -104,6 +113,36 @@ def _tensors(plan: Plan, known: Mapping[str, int]) -> tuple[Tensor, ...]:
     return tuple(tensors)
 
 
+def _cut_slices(
+    tensors: tuple[Tensor, ...], plan: Plan, readers: Mapping[int, set[str]]
+) -> tuple[Tensor, ...]:
+    """A slice in place of the whole is listed up to the end of the whole: cut it to its own size."""
+    contents = {read.tensor: _content_size(read) for read in plan.reads}
+    cut = {tensor.name: tensor for tensor in tensors}
+    for layer in plan.layers:
+        read = [tensor for tensor in tensors if tensor.name in readers[layer.id] and not tensor.scratch]
+        written = [tensor for tensor in tensors if tensor.born == layer.id and not tensor.scratch]
+        if layer.op_type not in (CONCAT, SPLIT):
+            continue
+        wholes, parts = (written, read) if layer.op_type == CONCAT else (read, written)
+        for whole, part in product(wholes, parts):
+            if whole.holds(part) and whole.end == part.end:
+                end = min(part.end, part.start + contents[part.name])
+                cut[part.name] = replace(part, end=end)
+    return tuple(cut.get(tensor.name, tensor) if not tensor.scratch else tensor for tensor in tensors)
+
+
+def _content_size(read: TensorRead) -> int:
+    """Bytes of the tensor itself, its channels filled up to whole atoms; C1 as printed is not trusted."""
+    size = _BYTES.get(read.data_type)
+    if size is None:
+        return read.placement.size
+    if read.data_format != _NATIVE or len(read.native_shape) != 5 or len(read.shape) != 4:
+        return prod(read.shape) * size
+    batch, _, rows, columns, atom = read.native_shape
+    return batch * -(-read.shape[1] // max(atom, 1)) * rows * columns * atom * size
+
+
 def _reads(plan: Plan) -> Mapping[str, list[TensorRead]]:
     reads: dict[str, list[TensorRead]] = defaultdict(list)
     for read in plan.reads:
@@ -117,16 +156,12 @@ def _overlap(first: Tensor, second: Tensor) -> Overlap | None:
     return Overlap(first, second, born, end - start) if born <= dies and start < end else None
 
 
-def _is_legal(
-    overlap: Overlap, plan: Plan, tensors: Sequence[Tensor], readers: Mapping[int, set[str]]
-) -> bool:
-    """Whether the two are input and output of a layer that works in place, or slices of one tensor."""
+def _is_legal(overlap: Overlap, plan: Plan, readers: Mapping[int, set[str]]) -> bool:
+    """Whether the two are input and output of a layer that works in place, or a slice and its whole."""
     earlier, later = sorted((overlap.first, overlap.second), key=lambda tensor: tensor.born)
-    if earlier.scratch or later.scratch:
+    if earlier.scratch or later.scratch or earlier.name not in readers[later.born]:
         return False
-    if earlier.born < later.born and earlier.name in readers[later.born]:
-        return _meet_legally(earlier, later, plan)
-    return _are_parts(earlier, later, plan, tensors, readers)
+    return earlier.born < later.born and _meet_legally(earlier, later, plan)
 
 
 def _meet_legally(source: Tensor, result: Tensor, plan: Plan) -> bool:
@@ -136,18 +171,6 @@ def _meet_legally(source: Tensor, result: Tensor, plan: Plan) -> bool:
     if operator in IN_PLACE and source.dies == result.born and source.holds(result) and result.holds(source):
         return True
     return (operator == CONCAT and result.holds(source)) or (operator == SPLIT and source.holds(result))
-
-
-def _are_parts(
-    first: Tensor, second: Tensor, plan: Plan, tensors: Sequence[Tensor], readers: Mapping[int, set[str]]
-) -> bool:
-    """Two inputs of one Concat, in its output: the compiler lists one of them with the place of the whole."""
-    for layer in plan.layers:
-        if layer.op_type == CONCAT and {first.name, second.name} <= readers[layer.id]:
-            wholes = [t for t in tensors if t.born == layer.id and t.holds(first) and t.holds(second)]
-            if any(first.holds(whole) or second.holds(whole) for whole in wholes):
-                return True
-    return False
 
 
 def _scattered(plan: Plan) -> list[str]:

@@ -24,11 +24,10 @@ class CompileOptions:
 
     ``calibration`` is float32 (N, ...), one sample of the model's only input per row and in its layout (N, C,
     H, W), or a tuple of such arrays, one for each input; with it the model is quantised, without it it stays
-    float16 (which RV1103 and RV1106 refuse). ``calibration_files`` are files in its stead, .npy or pictures, a
-    tuple for each sample with one for each input.
-    ``mean_values`` and ``std_values`` hold one number per channel; calibration data are then what comes
-    before that normalisation. ``config`` passes any other keyword of ``RKNN.config`` on, as plain JSON
-    values.
+    float16 (which RV1103 and RV1106 refuse). ``calibration_files`` are files in its stead, .npy or pictures,
+    a tuple for each sample with one for each input. ``mean_values`` and ``std_values`` hold one number per
+    channel; calibration data are then what comes before that normalisation. ``config`` passes any other
+    keyword of ``RKNN.config`` on, as plain JSON values.
     """
 
     target_platform: str

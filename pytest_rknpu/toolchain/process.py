@@ -22,6 +22,7 @@ from pytest_rknpu.errors import ToolkitError
 from pytest_rknpu.toolchain.log_lines import error_lines
 
 WORKER = Path(__file__).parent / "child" / "worker.py"
+BOARD_WORKER = WORKER.with_name("board_worker.py")
 LOG = "build.log"
 _REPLY, _STEP = "reply.json", "step.txt"
 
@@ -47,7 +48,12 @@ class Ended:
 
 
 def run_child(
-    request: Mapping[str, Any], folder: Path, subject: str, deadline_s: float, kept_log: Path
+    request: Mapping[str, Any],
+    folder: Path,
+    subject: str,
+    deadline_s: float,
+    kept_log: Path,
+    worker: Path = WORKER,
 ) -> Mapping[str, Any]:
     """Runs the worker in ``folder``, its working directory, which also receives all it writes.
 
@@ -57,7 +63,7 @@ def run_child(
     full = {**request, "reply": str(folder / _REPLY), "marker": str(folder / _STEP)}
     (folder / "request.json").write_text(json.dumps(full), encoding="utf-8")
     try:
-        ended = _run(folder, deadline_s)
+        ended = _run(worker, folder, deadline_s)
     except subprocess.TimeoutExpired:
         step, timed_out, log = _step(folder), True, _log(folder)
         reason = f"did not end within {deadline_s:.0f} s (in step {step})"
@@ -73,12 +79,12 @@ def run_child(
     raise ChildFailed(message, step=step, timed_out=timed_out, words=words)
 
 
-def _run(folder: Path, deadline_s: float) -> Ended:
+def _run(worker: Path, folder: Path, deadline_s: float) -> Ended:
     temporary = folder / "temporary"
     temporary.mkdir()
     with (folder / LOG).open("wb") as log:
         child = subprocess.Popen(
-            [sys.executable, "-u", str(WORKER), str(folder / "request.json")],
+            [sys.executable, "-u", str(worker), str(folder / "request.json")],
             cwd=folder,
             env={**os.environ, "TMPDIR": str(temporary)},
             stdin=subprocess.DEVNULL,

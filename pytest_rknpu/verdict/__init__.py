@@ -8,7 +8,7 @@ from __future__ import annotations
 from pytest_rknpu.verdict.capabilities import CAPABILITIES, lacking, require_known_needs
 from pytest_rknpu.verdict.judgement import Phase, Verdict, conclude, unexpected_log_error
 from pytest_rknpu.verdict.outcome import Outcome, message_of, outcome_of, worst
-from pytest_rknpu.verdict.record import ItemRecord, Measurement
+from pytest_rknpu.verdict.record import ItemRecord, Measurement, Samples
 from pytest_rknpu.verdict.requirements import REQUIREMENTS, Requirement, require_known
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Outcome",
     "Phase",
     "Requirement",
+    "Samples",
     "Verdict",
     "conclude",
     "lacking",

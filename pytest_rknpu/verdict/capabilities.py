@@ -57,6 +57,8 @@ CAPABILITIES: Mapping[str, Capability] = MappingProxyType(
             lambda soc, _: "rknn_inputs_set" not in soc.unsupported_functions,
             "has no rknn_inputs_set and rknn_outputs_get (C API reference, table 4-1)",
         ),
+        # Which board has it is not the SoC's doing: `Board.without_time` says why one has not.
+        "time": Capability(lambda _, evidence: True, "has no time that means anything"),
         "hardware": Capability(
             lambda _, evidence: evidence == "hardware", "is played by software, which has no meaningful time"
         ),

@@ -21,6 +21,15 @@ class Measurement:
     unit: str
 
 
+@dataclass(frozen=True)
+class Samples:
+    """Raw samples of one kind, in the order in which they were taken, one tuple per process."""
+
+    name: str
+    unit: str
+    processes: tuple[tuple[int, ...], ...]
+
+
 @dataclass
 class ItemRecord:
     """The notebook of one test: suites write to it through `measure` and `note`, reports read it.
@@ -34,6 +43,7 @@ class ItemRecord:
     seed: int
     expects_runtime_errors: bool = False
     measurements: list[Measurement] = field(default_factory=list)
+    samples: list[Samples] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     runtime_errors: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
@@ -48,6 +58,15 @@ class ItemRecord:
         if any(known.name == name for known in self.measurements):
             raise HarnessError(f"measurement {name!r} is there already; use one name per figure")
         self.measurements.append(Measurement(name, _plain(name, value), unit))
+
+    def keep_samples(self, name: str, processes: Sequence[Sequence[int]], unit: str) -> None:
+        """Write down raw samples, whole numbers, those of each process apart: comparisons of runs need them.
+
+        Raises HarnessError where the name is empty or taken.
+        """
+        if not name or any(known.name == name for known in self.samples):
+            raise HarnessError(f"samples need a name of their own, not {name!r}")
+        self.samples.append(Samples(name, unit, tuple(tuple(samples) for samples in processes)))
 
     def note(self, text: str) -> None:
         """Write down a sentence that a reader of the result should know."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pytest_rknpu import models
 from pytest_rknpu.errors import ConformanceFailure
 from pytest_rknpu.fixtures import Inference, ItemRecord, LiveBoard
-from pytest_rknpu.measure import judge_outputs, judge_top1
+from pytest_rknpu.measure import Tolerance, judge_outputs, judge_top1
+from pytest_rknpu.measure.steps import grid_step
 from pytest_rknpu.models.execute import output_steps, run_onnx
 from pytest_rknpu.models.tolerances import AGAINST_QUANTISED, DECLARED, in_output_units
+from pytest_rknpu.models.user_data import Samples
+from pytest_rknpu.session import Subject, UserModel
+from pytest_rknpu.session.user_inference import simulate_user_model
 from pytest_rknpu.toolchain import CompileOptions, simulate, toolkit_status
 
 Floats = NDArray[np.float32]
@@ -19,14 +24,8 @@ Floats = NDArray[np.float32]
 MODELS = sorted(DECLARED)
 # Enough to see a layer that rounds another way; each sample is judged.
 QUANTISED_SAMPLES = 32
-
-
-def inputs_of(model: models.Model) -> Floats:
-    """Held-out pictures of a classifier; a probe's own calibration data: others would measure clipping."""
-    declared = DECLARED[model.name]
-    return (
-        model.calibration if declared.top1_drop_at_most is None else models.load_labelled(model.name).inputs
-    )
+# Outputs of these data types lie on a grid, so that a difference can be counted in steps.
+ON_A_GRID = ("w8a8", "prequantised")
 
 
 def require_none(problems: list[str]) -> None:
@@ -36,41 +35,73 @@ def require_none(problems: list[str]) -> None:
 
 
 @pytest.mark.requirement("ACC-01")
-@pytest.mark.parametrize("name", MODELS)
-def test_board_agrees_with_the_float_model(inference: Inference, record: ItemRecord, name: str) -> None:
+@pytest.mark.models(*MODELS)
+def test_board_agrees_with_the_float_model(
+    inference: Inference, record: ItemRecord, subject: Subject
+) -> None:
     """Cosine, SQNR, largest error, bias of each output, top-1 of a classifier: within what is declared."""
-    model, declared = models.load(name), DECLARED[name]
-    inputs = inputs_of(model)
-    reference, actual = run_onnx(model.float_onnx, inputs), inference(model, inputs)
-    problems = judge_outputs(reference, actual, declared.against_float, record.measure)
-    if declared.top1_drop_at_most is not None:
-        labels = models.load_labelled(name).labels
-        problems += judge_top1(reference[0], actual[0], labels, declared.top1_drop_at_most, record.measure)
+    actual = inference(subject.model, subject.samples.inputs)
+    reference, computed_by = subject.float_outputs(subject.samples)
+    record.note(f"reference: {computed_by}")
+    problems = judge_outputs(reference, actual, subject.tolerances_for(len(reference)), record.measure)
+    if subject.top1_drop is not None:
+        problems += judge_top1(reference[0], actual[0], subject.labels, subject.top1_drop, record.measure)
     require_none(problems)
+    if not subject.declares:
+        figures = ", ".join(f"{m.name} {m.value:.6g}" for m in record.measurements)
+        pytest.skip(
+            f'measured, not judged: [[model]] "{subject.name}" declares neither tolerances nor top1_drop '
+            f"({figures})"
+        )
 
 
-def quantised_reference(board: LiveBoard, model: models.Model, inputs: Floats) -> list[Floats]:
-    """The quantised model computed elsewhere: by ONNX Runtime (emulator), by the simulator (silicon)."""
-    if board.board.runtime == "emulator":
-        return run_onnx(model.qdq_onnx, inputs)
+def quantised_reference(
+    board: LiveBoard, subject: Subject, samples: Samples
+) -> tuple[list[Floats], list[Tolerance]]:
+    """The quantised model computed elsewhere, by ONNX Runtime (emulator) or by the simulator (silicon), and
+    how far the board may be from it."""
+    model, emulated = subject.model, board.board.runtime == "emulator"
+    if not emulated:
+        require_toolkit()
+    if isinstance(model, UserModel):
+        outputs = (
+            model.float_outputs(samples.inputs)[0]
+            if emulated
+            else simulate_user_model(board.board.platform, model, samples.inputs)
+        )
+        return outputs, [own_tolerance(model, output) for output in outputs]
+    if emulated:
+        outputs = run_onnx(model.qdq_onnx, samples.inputs[0])
+    else:
+        options = CompileOptions(board.board.platform, model.calibration)
+        outputs = simulate(model.float_onnx, options, [row[np.newaxis] for row in samples.inputs[0]])
+    return outputs, [in_output_units(AGAINST_QUANTISED, step) for step in output_steps(model.qdq_onnx)]
+
+
+def own_tolerance(model: UserModel, reference: Floats) -> Tolerance:
+    """One step of the grid that the reference shows; without a grid, only that both point the same way."""
+    if model.table.built_dtype in ON_A_GRID:
+        return in_output_units(AGAINST_QUANTISED, grid_step(reference))
+    return Tolerance(AGAINST_QUANTISED.cosine_at_least, AGAINST_QUANTISED.sqnr_db_at_least, inf, inf)
+
+
+def require_toolkit() -> None:
+    """Skip with the install command where RKNN-Toolkit2 is missing."""
     status = toolkit_status()
     if status.version is None:
         pytest.skip(f"{status.reason}; install it with: {status.install_command}")
-    options = CompileOptions(board.session.soc.toolkit_platform, model.calibration)
-    return simulate(model.float_onnx, options, [sample[np.newaxis] for sample in inputs])
 
 
 @pytest.mark.requirement("ACC-02")
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.models(*MODELS)
 def test_board_agrees_with_the_quantised_model(
-    board: LiveBoard, inference: Inference, record: ItemRecord, name: str
+    board: LiveBoard, inference: Inference, record: ItemRecord, subject: Subject
 ) -> None:
     """Within one step of the output's grid: what quantisation costs is not in the difference."""
     if board.board.runtime == "simulator":
         name = board.board.name
         pytest.skip(f"{name} is the simulator itself: there is no second quantised model to compare with")
-    model = models.load(name)
-    inputs = inputs_of(model)[:QUANTISED_SAMPLES]
-    reference, actual = quantised_reference(board, model, inputs), inference(model, inputs)
-    tolerances = [in_output_units(AGAINST_QUANTISED, step) for step in output_steps(model.qdq_onnx)]
+    samples = subject.samples.first(QUANTISED_SAMPLES)
+    actual = inference(subject.model, samples.inputs)
+    reference, tolerances = quantised_reference(board, subject, samples)
     require_none(judge_outputs(reference, actual, tolerances, record.measure))

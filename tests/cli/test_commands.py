@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_rknpu import __version__
+from pytest_rknpu.cli.shipped import shipped_boards_file
 from pytest_rknpu.inventory.schema import load_boards
 
 BROKEN = '[[board]]\nname = "one"\nsoc = "rk3589"\nruntime = "emulator"\n'
@@ -61,10 +62,11 @@ def test_errors_are_one_line(rknpu, tmp_path: Path, arguments: list[str], words:
 def test_init_writes_a_file_that_works(rknpu, tmp_path: Path) -> None:
     answer = rknpu("init", "new/lab")
     assert answer.code == 0
-    assert len(load_boards(tmp_path / "new" / "lab" / "boards.toml").boards) == 5
+    shipped = load_boards(shipped_boards_file()).boards
+    assert load_boards(tmp_path / "new" / "lab" / "boards.toml").boards == shipped
     assert "rknpu run --boards new/lab/boards.toml" in answer.out
     assert rknpu("init").code == 0
-    assert len(load_boards(tmp_path / "boards.toml").boards) == 5
+    assert load_boards(tmp_path / "boards.toml").boards == shipped
 
 
 def test_schema_is_a_json_schema(rknpu) -> None:

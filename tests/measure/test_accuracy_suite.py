@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -19,6 +20,8 @@ from pytest_rknpu import models
 from pytest_rknpu.errors import ConformanceFailure, HarnessError, Inconclusive
 from pytest_rknpu.inventory.schema import Board
 from pytest_rknpu.models.execute import output_steps, run_onnx
+from pytest_rknpu.models.tolerances import DECLARED
+from pytest_rknpu.session import Subject, UserModels, subject_of
 from pytest_rknpu.verdict import ItemRecord
 
 Floats = NDArray[np.float32]
@@ -43,6 +46,15 @@ def record() -> ItemRecord:
 
 EMULATOR = SimpleNamespace(board=Board(name="stand-in", soc="rk3588", runtime="emulator"))
 SIMULATOR = SimpleNamespace(board=Board(name="sim", soc="rk3588", runtime="simulator"))
+
+
+def of(name: str) -> Subject:
+    return subject_of(name, UserModels())
+
+
+def as_inference(board: Board_) -> Callable[[models.Model, tuple[Floats, ...]], list[Floats]]:
+    """As the fixture `inference` gives it: an array for each input."""
+    return lambda model, inputs: board(model, inputs[0])
 
 
 def quantised(model: models.Model, inputs: Floats) -> list[Floats]:
@@ -104,21 +116,21 @@ def shifted(model: models.Model, inputs: Floats) -> list[Floats]:
 )
 def test_a_wrong_board_fails(suite: ModuleType, record: ItemRecord, board: Board_) -> None:
     with pytest.raises(ConformanceFailure, match="declared"):
-        suite.test_board_agrees_with_the_float_model(board, record, "digits_cnn")
+        suite.test_board_agrees_with_the_float_model(as_inference(board), record, of("digits_cnn"))
     assert {"output 0 cosine", "top-1"} <= {measurement.name for measurement in record.measurements}
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", sorted(DECLARED))
 def test_a_right_board_passes_and_is_measured(suite: ModuleType, record: ItemRecord, name: str) -> None:
-    suite.test_board_agrees_with_the_float_model(quantised, record, name)
+    suite.test_board_agrees_with_the_float_model(as_inference(quantised), record, of(name))
     figures = {measurement.name for measurement in record.measurements}
     assert {f"output 0 {n}" for n in ("compared", "cosine", "sqnr", "max_error", "bias")} <= figures
     assert ("top-1" in figures) == (name == "digits_cnn")
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", sorted(DECLARED))
 def test_quantised_reference(suite: ModuleType, record: ItemRecord, name: str) -> None:
-    suite.test_board_agrees_with_the_quantised_model(EMULATOR, quantised, record, name)
+    suite.test_board_agrees_with_the_quantised_model(EMULATOR, as_inference(quantised), record, of(name))
 
 
 @pytest.mark.parametrize(("steps", "passes"), [(1, True), (2, False)])
@@ -129,7 +141,9 @@ def test_one_step_is_the_limit(suite: ModuleType, record: ItemRecord, steps: int
         return outputs
 
     def judge() -> None:
-        suite.test_board_agrees_with_the_quantised_model(EMULATOR, off, record, "digits_cnn")
+        suite.test_board_agrees_with_the_quantised_model(
+            EMULATOR, as_inference(off), record, of("digits_cnn")
+        )
 
     if passes:
         judge()
@@ -140,7 +154,9 @@ def test_one_step_is_the_limit(suite: ModuleType, record: ItemRecord, steps: int
 
 def test_the_simulator_is_not_compared_with_itself(suite: ModuleType, record: ItemRecord) -> None:
     with pytest.raises(pytest.skip.Exception, match="sim is the simulator itself"):
-        suite.test_board_agrees_with_the_quantised_model(SIMULATOR, quantised, record, "digits_cnn")
+        suite.test_board_agrees_with_the_quantised_model(
+            SIMULATOR, as_inference(quantised), record, of("digits_cnn")
+        )
 
 
 def answer(outputs: Callable[[list[Floats]], list[Floats]]) -> Board_:
@@ -164,25 +180,17 @@ def test_outputs_that_cannot_be_judged(
     suite: ModuleType, record: ItemRecord, board: Board_, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        suite.test_board_agrees_with_the_float_model(board, record, "digits_cnn")
+        suite.test_board_agrees_with_the_float_model(as_inference(board), record, of("digits_cnn"))
 
 
-def test_no_samples_are_an_error(
-    suite: ModuleType, record: ItemRecord, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def none(model: models.Model) -> Floats:
-        return model.calibration[:0]
-
-    def empty(model: models.Model, inputs: Floats) -> list[Floats]:
+def test_no_samples_are_an_error(suite: ModuleType, record: ItemRecord) -> None:
+    def empty(*_: Any) -> list[Floats]:
         return [np.zeros((0, 10), np.float32)]
 
-    def no_reference(content: bytes, inputs: Floats) -> list[Floats]:
-        return [np.zeros((0, 10), np.float32)]
-
-    monkeypatch.setattr(suite, "inputs_of", none)
-    monkeypatch.setattr(suite, "run_onnx", no_reference)
+    digits = of("digits_cnn")
+    nothing = replace(digits, samples=digits.samples.first(0), _float_outputs=lambda _: (empty(), "nobody"))
     with pytest.raises(HarnessError, match="nothing was compared"):
-        suite.test_board_agrees_with_the_float_model(empty, record, "digits_cnn")
+        suite.test_board_agrees_with_the_float_model(empty, record, nothing)
 
 
 def test_lost_top1_is_named(suite: ModuleType, record: ItemRecord, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +210,7 @@ def test_lost_top1_is_named(suite: ModuleType, record: ItemRecord, monkeypatch: 
         return []
 
     monkeypatch.setattr(suite, "judge_outputs", nothing)
-    suite.test_board_agrees_with_the_float_model(wrong_about(4), record, "digits_cnn")
+    suite.test_board_agrees_with_the_float_model(as_inference(wrong_about(4)), record, of("digits_cnn"))
     record.measurements.clear()
     with pytest.raises(ConformanceFailure, match="top-1 is 394 of 400"):
-        suite.test_board_agrees_with_the_float_model(wrong_about(5), record, "digits_cnn")
+        suite.test_board_agrees_with_the_float_model(as_inference(wrong_about(5)), record, of("digits_cnn"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 from pytest_rknpu.toolchain.build_log import BuildLog, parse_build_log
@@ -25,7 +25,7 @@ class Stored:
     provenance: dict[str, str]
 
 
-@lru_cache(maxsize=None)
+@cache
 def stored(name: str) -> Stored:
     text = (FOLDER / f"{name}.log").read_text(encoding="utf-8")
     graph = json.loads((FOLDER / f"{name}.graph.json").read_text(encoding="utf-8"))

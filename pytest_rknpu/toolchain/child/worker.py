@@ -87,16 +87,21 @@ def infer(steps: Steps, toolkit: Any, request: dict[str, Any]) -> int:
     return samples
 
 
-def answer(request: dict[str, Any]) -> dict[str, Any]:
+def compile_or_simulate(steps: Steps, request: dict[str, Any]) -> dict[str, Any]:
+    toolkit = build(steps, request)
+    if request["task"] == "simulate":
+        return {"samples": simulate(steps, toolkit, request)}
+    steps.succeed("export_rknn", lambda: toolkit.export_rknn(request["rknn"]))
+    return {}
+
+
+Task = Callable[[Steps, dict[str, Any]], dict[str, Any]]
+
+
+def answer(request: dict[str, Any], task: Task) -> dict[str, Any]:
     steps = Steps(Path(request["marker"]))
     try:
-        if request["task"] in BOARD_TASKS:
-            return {"ok": True, **BOARD_TASKS[request["task"]](steps, request)}
-        toolkit = build(steps, request)
-        if request["task"] == "simulate":
-            return {"ok": True, "samples": simulate(steps, toolkit, request)}
-        steps.succeed("export_rknn", lambda: toolkit.export_rknn(request["rknn"]))
-        return {"ok": True}
+        return {"ok": True, **task(steps, request)}
     except StepFailed as failure:
         return {"ok": False, "step": failure.step, "message": str(failure)}
     except Exception as error:
@@ -106,13 +111,13 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"ok": False, "step": step, "message": f"{type(error).__name__}: {error}"}
 
 
-def main() -> None:
+def main(task: Task) -> None:
     request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    reply = json.dumps(answer(request))
+    reply = json.dumps(answer(request, task))
     unfinished = Path(request["reply"] + ".unfinished")
     unfinished.write_text(reply, encoding="utf-8")
     os.replace(unfinished, request["reply"])
 
 
 if __name__ == "__main__":
-    main()
+    main(compile_or_simulate)

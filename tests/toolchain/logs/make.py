@@ -22,7 +22,7 @@ import onnx
 import zoo
 
 from pytest_rknpu import models
-from pytest_rknpu.sparsity import MODES, prune_onnx
+from pytest_rknpu.sparsity import Mode, prune_onnx
 from pytest_rknpu.toolchain import CompileOptions, compile_model, toolkit_status
 from pytest_rknpu.toolchain.fused_graph import read_fused_graph
 
@@ -32,7 +32,7 @@ PROVENANCE = FOLDER / "provenance.json"
 
 @dataclass(frozen=True)
 class Build:
-    """``variant``: int8, float16, dynamic (two input sizes, int8) or pruned (int8, sparse inference)."""
+    """``variant``: int8, float16, dynamic (two input sizes), pruned (sparse inference) or compressed (weights)."""
 
     model: str
     soc: str
@@ -66,6 +66,9 @@ BUILDS = (
     Build("unet", "rk3588", "float16", BOTH),
     Build("unet", "rk3576", "pruned", BOTH),
     Build("unet", "rv1126b", "pruned", BOTH),
+    Build("wide", "rk3576", "pruned", BOTH),
+    Build("wide", "rv1126b", "pruned", NEW),
+    Build("wide", "rk3576", "compressed", NEW),
     Build("operators", "rk3588", "int8", NEW),
     Build("operators", "rk3576", "float16", NEW),
     Build("names", "rk3588", "int8", NEW),
@@ -77,7 +80,11 @@ BUILDS = (
 def content_of(build: Build) -> bytes:
     known = build.model in models.names()
     content = models.load(build.model).float_onnx if known else zoo.onnx_of(build.model)
-    return prune_onnx(content, MODES[0])[0] if build.variant == "pruned" else content
+    if build.variant != "pruned":
+        return content
+    # RV1126B engages along output channels only; the wide model takes 16:4.
+    mode = Mode.OUTPUT if build.soc == "rv1126b" else Mode.INPUT
+    return prune_onnx(content, Mode.INPUT_THEN_OUTPUT if build.model == "wide" and mode is Mode.INPUT else mode)[0]
 
 
 def options_of(build: Build, content: bytes) -> CompileOptions:
@@ -88,6 +95,8 @@ def options_of(build: Build, content: bytes) -> CompileOptions:
     config: dict[str, Any] = {}
     if build.variant == "dynamic":
         config["dynamic_input"] = [[[1, 3, 32, 32]], [[1, 3, 64, 64]]]
+    if build.variant == "compressed":
+        config["compress_weight"] = True
     return CompileOptions(
         build.soc,
         None if build.variant == "float16" else samples,

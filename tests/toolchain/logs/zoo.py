@@ -198,6 +198,16 @@ def large() -> bytes:
     return graph.finish("input", (256, 61, 67), {"output": (520, 61, 67)})
 
 
+def wide() -> bytes:
+    """Channels enough for weights that are compressed: their predicted traffic can be below nothing."""
+    graph, draw = GraphBuilder("wide"), _drawn()
+    graph.convolution("first", "input", draw(256, 256, 3, 3), draw(256))
+    graph.relu("first.relu", "first")
+    graph.convolution("second", "first.relu", draw(256, 256, 1, 1), draw(256))
+    graph.relu("output", "second")
+    return graph.finish("input", (256, 8, 8), {"output": (256, 8, 8)})
+
+
 def _drawn() -> Callable[..., np.ndarray]:
     generator = np.random.default_rng(3)
     return lambda *shape: (generator.standard_normal(shape) / 8).astype(np.float32)
@@ -216,6 +226,7 @@ _GRAPHS: Mapping[str, Callable[[], bytes]] = {
     "names": names,
     "constant_free": constant_free,
     "large": large,
+    "wide": wide,
 }
 
 

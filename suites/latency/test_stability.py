@@ -1,0 +1,56 @@
+"""LAT-04, LAT-05: whether time can be trusted at all on this board."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pytest_rknpu.errors import ConformanceFailure, Inconclusive
+from pytest_rknpu.fixtures import Effort
+from pytest_rknpu.inventory.budget_table import DEFAULT_ALPHA, DEFAULT_PROCESSES, DEFAULT_SAMPLES
+from pytest_rknpu.inventory.budgets import one_core
+from pytest_rknpu.measure import instabilities
+from pytest_rknpu.session import LoadedModel
+from pytest_rknpu.session.latency import QUANTILES, Latency, record_timing
+from pytest_rknpu.session.timing import can_ask_perf_run, time_model
+
+pytestmark = pytest.mark.needs("time")
+
+ROUNDING_US = 1
+
+
+@pytest.mark.requirement("LAT-04")
+def test_perf_run_is_not_longer_than_the_run(latency: Latency, probe: LoadedModel, effort: Effort) -> None:
+    """RKNN_QUERY_PERF_RUN is a part of the time that the call took, for every single run."""
+    npu = latency.npu
+    if not can_ask_perf_run(npu):
+        pytest.skip(
+            f"{npu.soc.name}: {npu.soc.runtime} has no RKNN_QUERY_PERF_RUN (C API reference, table 4-1)"
+        )
+    timing = time_model(npu, probe, one_core(npu.soc), samples=effort.rounds(200), processes=2)
+    record_timing(latency, timing, DEFAULT_ALPHA)
+    wall = np.array([sample for process in timing.processes for sample in process.wall_ns]) / 1000
+    perf = np.array([sample for process in timing.processes for sample in process.perf_run_us])
+    if not (perf > 0).all():
+        raise ConformanceFailure(
+            f"PERF_RUN says {perf.min()} us for {int((perf <= 0).sum())} of {perf.size} runs"
+        )
+    longer = perf > wall + ROUNDING_US
+    if longer.any():
+        worst = int((perf - wall).argmax())
+        raise ConformanceFailure(
+            f"PERF_RUN is longer than the call for {int(longer.sum())} of {perf.size} runs; at worst it says "
+            f"{perf[worst]} us of {wall[worst]:.0f} us"
+        )
+
+
+@pytest.mark.requirement("LAT-05")
+def test_latency_is_stable(latency: Latency, probe: LoadedModel, effort: Effort) -> None:
+    """No autocorrelation, drift, two modes, outliers or throttling; clocks fixed and recorded."""
+    npu = latency.npu
+    samples = max(200, effort.rounds(DEFAULT_SAMPLES))
+    timing = time_model(npu, probe, one_core(npu.soc), samples=samples, processes=DEFAULT_PROCESSES)
+    record_timing(latency, timing, DEFAULT_ALPHA)
+    reasons = latency.disturbances(timing.readings) + instabilities(timing.milliseconds(), QUANTILES)
+    if reasons:
+        raise Inconclusive(f"board {npu.session.board.name} is not stable:\n" + "\n".join(reasons))
