@@ -155,25 +155,23 @@ def subject(model_name: str, user_models: UserModels) -> Subject:
 
 
 @pytest.fixture
-def build(request: pytest.FixtureRequest, board: LiveBoard, user_models: UserModels) -> BuildOf:
-    """``build(model)``: a model as RKNN-Toolkit2 compiles it for the board's SoC, with its build log.
+def build(request: pytest.FixtureRequest, board: LiveBoard) -> BuildOf:
+    """``build(name)``: a shipped model as RKNN-Toolkit2 compiles it for the board's SoC, with its build log.
 
-    Skips with the proof where nothing is compiled. The shipped models that other collected tests of this
-    board ask for are compiled at the same time.
+    Skips with the proof where nothing is compiled. What the other collected tests of this board ask for (by
+    their parameter ``model_name``) is compiled at the same time.
     """
     from pytest_rknpu.session import builds
 
     proof = builds.why_nothing_is_built(board.board)
     if proof is not None:
         pytest.skip(proof)
-    asked_for = _models_to_build(request.session.items, board.board.name)
     platform = board.board.platform
-    builds.build_ahead(platform, [name for name in asked_for if user_models.get(name) is None])
-    return partial(builds.build_of, platform, own=user_models)
+    builds.build_ahead(platform, _models_to_build(request.session.items, board.board.name))
+    return partial(builds.build_of, platform)
 
 
 def _models_to_build(items: list[pytest.Item], board: str) -> list[str]:
-    """The parameters ``model_name`` of all collected tests of a board that use `build`."""
     parameters: list[dict[str, Any]] = [
         item.callspec.params
         for item in items

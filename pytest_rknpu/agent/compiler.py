@@ -7,10 +7,11 @@ itself.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Tuple
 
 from .failures import ProgramFailure, located
-from .fields import MAXIMUM_CONTAINERS, Blobs, record
+from .fields import MAXIMUM_CONTAINERS, MAXIMUM_SAVED_BYTES, MAXIMUM_VALUES, Blobs, record
 from .state import State
 from .store import ModelStore
 
@@ -58,7 +59,8 @@ class Names:
 class Services:
     """What steps need beside the state.
 
-    The model store, the child launcher, a look at the log in between, and the folder that stands for ``/``.
+    The model store, the child launcher, a look at the log in between, the folder that stands for ``/``, and
+    when (monotonic seconds) loops give up, since nobody waits for their result any more.
     """
 
     def __init__(
@@ -67,8 +69,10 @@ class Services:
         run_child: Callable[[list[Any], Blobs, float], dict[str, Any]],
         pump_log: Callable[[], None],
         root: str = "/",
+        ends: float = math.inf,
     ) -> None:
         self.root = root
+        self.ends = ends
         self.store = store
         self.run_child = run_child
         self.pump_log = pump_log
@@ -86,15 +90,22 @@ class Compiler:
         self.contexts = Names("context", set(state.contexts), set(state.stale_contexts))
         self.memories = Names("memory", set(state.memories), set(state.stale_memories))
         self._saves: set[str] = set()
+        self._saved_bytes = 0
         self._repeats = 0
+        self._rounds = 1
         self._depth = 0
 
     def function(self, name: str) -> Any:
         """The C function; ``MissingFunction`` before anything runs where the library lacks it."""
         return self.state.binding.function(name)
 
-    def body(self, commands: list[Any], repeated: bool = False) -> Body:
-        """Compile the commands of a list; a failure's ``at`` begins with the index of the command."""
+    def body(self, commands: list[Any], repeated: bool = False, rounds: int = 1) -> Body:
+        """Compile the commands of a list; a failure's ``at`` begins with the index of the command.
+
+        ``rounds`` is how often a loop will run them, as far as that is known.
+        """
+        outer = self._rounds
+        self._rounds *= rounds
         self._depth += 1
         self._repeats += repeated
         if self._depth > MAXIMUM_CONTAINERS:
@@ -107,6 +118,7 @@ class Compiler:
                 raise located(error, index) from error
         self._repeats -= repeated
         self._depth -= 1
+        self._rounds = outer
         return tuple(steps)
 
     def child_body(self, commands: list[Any]) -> None:
@@ -145,19 +157,36 @@ class Compiler:
         if name is None:
             return step
         self._claim(name)
-        values = self.values
+        if self._rounds > MAXIMUM_VALUES:
+            raise ProgramFailure(
+                f"saves {self._rounds} values under {name!r}, and at most {MAXIMUM_VALUES} are kept; "
+                "`compare` counts any number"
+            )
+        values, account = self.values, self._account
         if self._repeats:
             append = values.setdefault(name, []).append
 
             def collect(iteration: int) -> None:
-                append(step(iteration))
+                append(account(step(iteration)))
 
             return collect
 
         def keep(iteration: int) -> None:
-            values[name] = step(iteration)
+            values[name] = account(step(iteration))
 
         return keep
+
+    def _account(self, value: Any) -> Any:
+        """The value itself, its bytes added up; ``ProgramFailure`` where they are too many."""
+        if isinstance(value, bytes):
+            self._saved_bytes += len(value)
+        elif isinstance(value, list):
+            self._saved_bytes += sum(len(entry) for entry in value if isinstance(entry, bytes))
+        if self._saved_bytes > MAXIMUM_SAVED_BYTES:
+            raise ProgramFailure(
+                f"the list saves more than {MAXIMUM_SAVED_BYTES} bytes; `compare` or `digest` them on the board"
+            )
+        return value
 
 
 def run_body(body: Body, iteration: int) -> None:

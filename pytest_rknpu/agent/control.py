@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 from .compiler import Body, Compiler, Step, run_body
-from .failures import Failure, located
+from .failures import DeadlineFailure, Failure, located
 
 LOG_PERIOD = 256
 """Iterations between two looks at the log, which keep its unread part small."""
@@ -14,14 +15,17 @@ LOG_PERIOD = 256
 
 def build_repeat(arguments: dict[str, Any], compiler: Compiler) -> Step:
     """Run the commands ``count`` times; a failure's path is [.., iteration, index of the command]."""
-    body = compiler.body(arguments["commands"], repeated=True)
-    rounds = range(arguments["count"] if body else 0)
-    pump = compiler.services.pump_log
+    count = arguments["count"]
+    body = compiler.body(arguments["commands"], repeated=True, rounds=count)
+    rounds = range(count if body else 0)
+    pump, ends, clock = compiler.services.pump_log, compiler.services.ends, time.monotonic
 
     def step(iteration: int) -> None:
         number = index = 0
         try:
             for number in rounds:
+                if clock() > ends:
+                    raise DeadlineFailure(f"repeat: out of time after {number} of {count} iterations")
                 for index, inner in body:  # noqa: B007 - the handler below tells where
                     inner(number)
                 if number % LOG_PERIOD == LOG_PERIOD - 1:

@@ -86,6 +86,12 @@ class ClockFailure(Failure):
     kind = "clocks"
 
 
+class DeadlineFailure(Failure):
+    """The list takes longer than the host waits; the board itself answers."""
+
+    kind = "deadline"
+
+
 class InternalFailure(Failure):
     """The agent itself is at fault; the message ends with the traceback."""
 

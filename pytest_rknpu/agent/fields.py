@@ -30,6 +30,10 @@ U64 = 2**64 - 1
 MAXIMUM_THRASH = 2**30
 MAXIMUM_RUNS = 1_000_000
 MAXIMUM_CONTAINERS = 16
+MAXIMUM_VALUES = 1_000_000
+"""How many values one ``save`` may collect in loops."""
+MAXIMUM_SAVED_BYTES = 2**29
+"""How many bytes one program may save: they wait in the board's memory, and cross the link in one message."""
 
 
 class Field(NamedTuple):

@@ -9,6 +9,7 @@ import struct
 from typing import Any, Callable, NamedTuple
 
 from .failures import LibraryFailure, ProgramFailure
+from .structures import native_pointer_bits
 
 ELF_MAGIC = b"\x7fELF"
 ELF_MACHINES = {3: "x86", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv"}
@@ -169,11 +170,8 @@ def open_library(spec: Any) -> Library:
         raise ProgramFailure("library: 'context_bits' must be 32 or 64")
     if kind == "shared-object":
         symbol, owner = _open_shared_object(spec.get("path"))
+        # The header makes it uint32_t wherever __arm__ is defined: also for librknnrt in a 32-bit user space.
+        bits = min(bits, native_pointer_bits())
     else:
         symbol, owner = _open_python(spec.get("entry"), spec.get("options", {}))
     return Library(symbol, owner, bits)
-
-
-def describe(spec: dict[str, Any]) -> str:
-    """One short name of a library for messages."""
-    return str(spec.get("path") or spec.get("entry"))

@@ -56,11 +56,6 @@ def parse_version(text: str) -> dict[str, str | None]:
     return {"version": version, "commit": found["commit"] or found["local"], "date": found["date"]}
 
 
-def parse_driver_number(number: int) -> str:
-    """The driver version of an ioctl answer (major * 10000 + minor * 100 + patch) with dots."""
-    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
-
-
 def parse_kernel_log(text: str) -> list[str]:
     """The messages of a kernel log, freed of /dev/kmsg's record heads and of continuation lines."""
     lines = (line for line in text.splitlines() if line and not line.startswith(" "))

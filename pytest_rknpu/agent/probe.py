@@ -1,26 +1,35 @@
 """What a board is and runs (VER-01, VER-02, VER-04): each fact as value, absent or blocked, with the reason.
 
 ``probe(root, library)`` reads below ``root`` and gives ``{name: fact}``; a fact is ``{"value": ..}``,
-``{"absent": why}`` (this board has none) or ``{"blocked": why}`` (it could not be looked at). The names and
-their values:
+``{"absent": why}`` (this board has none) or ``{"blocked": why}`` (it could not be looked at). What is in a
+dict can be None or empty where the board does not say.
 
-- ``device_tree_compatible``: list of str, all NUL-separated entries; ``device_tree_model``: str
-- ``os_release``: dict of str, the assignments of /etc/os-release
-- ``vendor_release``: dict of str by file name, what the image's vendor wrote about it
-- ``kernel``: ``release``, ``banner`` (str or None); ``command_line``: str; ``machine``: str, such as aarch64
-- ``driver_version``: ``version``, ``source`` (a path, or "kernel log"), ``date`` (str or None)
-- ``npu_device``: ``driver``, ``compatible``, ``nodes`` (paths), found by the driver's name
-- ``npu_access``: str, the node that could be opened
-- ``other_npu_driver``: ``driver``, ``nodes`` of mainline's rocket, which librknnrt cannot use
-- ``npu_load``: list of int, percent per core
-- ``npu_clock``, ``ddr_clock``: ``node``, ``governor``, ``governors``, ``hertz``, ``available_hertz``,
-  ``load``
-- ``cpu_clocks``: by policy ``governor``, ``hertz``, ``available_hertz``, ``minimum_hertz``, ``maximum_hertz``
-- ``thermal``: list of ``zone``, ``type``, ``millidegrees`` (int or None)
-- ``npu_iommu``: "enabled" or "disabled"; ``npu_kernel_log``: list of str, the last messages about the NPU
-- ``runtime_library``: ``path``, ``elf``, ``text``, ``version``, ``commit``, ``date``
-- ``rknn_server``: ``path``, ``text``, ``version``, ``commit``, ``date``
-- ``lite_version``: str, of RKNN-Toolkit-Lite2 for this Python; ``python``: ``version``, ``implementation``
+======================  ======================================================================================
+name                    value
+======================  ======================================================================================
+device_tree_compatible  list of str: all NUL-separated entries
+device_tree_model       str
+os_release              dict of str: the assignments of /etc/os-release
+vendor_release          dict of str by file name: what the image's vendor wrote about it
+kernel                  dict: release, banner
+command_line            str
+machine                 str, such as aarch64
+driver_version          dict: version, source (a path, or "kernel log"), date
+npu_device              dict: driver, compatible, nodes (paths), found by the driver's name
+npu_access              str: the node that could be opened
+other_npu_driver        dict: driver, nodes, of mainline's rocket, which librknnrt cannot use
+npu_load                list of int: percent per core
+npu_clock, ddr_clock    dict: node, governor, governors, hertz, available_hertz, load, transitions
+cpu_clocks              dict by policy: governor, hertz, available_hertz, minimum_hertz, maximum_hertz,
+                        transitions
+thermal                 list of dict: zone, type, millidegrees, trips (list of dict: type, millidegrees)
+npu_iommu               "enabled" or "disabled"
+npu_kernel_log          list of str: the last messages of the kernel about the NPU
+runtime_library         dict: path, elf, text, version, commit, date
+rknn_server             dict: path, text, version, commit, date
+lite_version            str: RKNN-Toolkit-Lite2 for this Python
+python                  dict: version, implementation
+======================  ======================================================================================
 """
 
 from __future__ import annotations

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import sys
+import time
 from typing import Any, Callable, Dict
 
 from . import clocks, guardian
@@ -137,8 +139,9 @@ class Agent:
         self._store.put(sha256, data)
         return {"ok": True}
 
-    def _execute(self, program: Any) -> Reply:
-        services = Services(self._store, self._run_child, self._log.pump, self._root)
+    def _execute(self, program: Any, deadline_s: float | None) -> Reply:
+        ends = math.inf if deadline_s is None else time.monotonic() + deadline_s
+        services = Services(self._store, self._run_child, self._log.pump, self._root, ends)
         return execute(program, self._started(), services)
 
     def _run_child(self, commands: list[Any], blobs: Blobs, deadline_s: float) -> dict[str, Any]:
@@ -181,7 +184,10 @@ _REQUESTS: dict[str, Any] = {
     "unpin_clocks": ({}, Agent._unpin_clocks),
     "has_models": ({"hashes": Field(_hashes)}, Agent._has_models),
     "put_model": ({"sha256": Field(sha256), "data": Field(_bytes)}, Agent._put_model),
-    "execute": ({"program": Field(any_value)}, Agent._execute),
+    "execute": (
+        {"program": Field(any_value), "deadline_s": Field(optional(seconds), None)},
+        Agent._execute,
+    ),
     "reset": ({}, Agent._reset),
     "stop": ({}, Agent._stop),
 }

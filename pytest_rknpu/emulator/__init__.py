@@ -33,11 +33,12 @@ shows in the results. Weights are read from weight memory at each layer. Layers 
 once alternate.
 
 **Faults** (`faults`): a table of ways to be broken, by name, so that the suites can be shown to notice.
+**Choices** (`choices`): a table of what no document settles, so that they can be shown not to mind.
 
 Modules: `library` (C functions), `contexts`, `memories`, `binding`, `running`, `copying`, `queries` (what
 they do), `state` (what they share), `memory` and `pages`, `forms` (tensor layouts), `container` (the model
-file), `packing`, `qdq`, `plan` (host side), `engine`, `npu_queue`, `platform` (options), `hooks` and
-`faults`, `root` (the sysroot for probing), `log`.
+file), `packing`, `qdq`, `plan` (host side), `engine`, `npu_queue`, `platform` (options), `hooks`, `faults`
+and `choices`, `latency`, `root` (the sysroot for probing), `log`.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def set_io_mem(state: State, handle: int, address: int, attribute: int) -> None:
     memory holds.
     """
     context = state.context(handle)
-    memory = state.memory(address)
+    memory = state.memory_for(handle, address)
     if not attribute:
         raise Rejected(ErrorCode.RKNN_ERR_PARAM_INVALID, "the attribute is NULL")
     attr = state.structures["rknn_tensor_attr"].from_address(attribute)
@@ -72,6 +72,8 @@ def _form(state: State, side: Side, attr: Any, shape: tuple[int, ...]) -> Form:
     if attr.fmt == _BLOCKS:
         raise Rejected(_INVALID[side], f"this {side} has no NC1HWC2 form with elements of type {attr.type}")
     if attr.fmt == _NHWC:
+        if side == "input" and native.fmt != _NHWC and not state.hooks.converts_pixels_for_all_channels:
+            raise Rejected(_INVALID[side], "pixels are taken for 1, 3 and 4 channels only")
         padded = side == "input" and layouts.rows_padded(shape)
         return layouts.nhwc(shape, padded=padded).with_type(dtype)
     if attr.fmt != layouts.nchw(shape).fmt or state.platform.is_mini:

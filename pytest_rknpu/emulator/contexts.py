@@ -179,7 +179,7 @@ def set_weight_mem(state: State, handle: int, address: int) -> None:
     It does not sync it (seen with 1.5.2 and 1.6.0): that is the application's (MEM-14).
     """
     context = state.context(handle)
-    memory = state.memory(address)
+    memory = state.memory_for(handle, address)
     part = memory.part
     if not context.has(InitFlag.RKNN_FLAG_MEM_ALLOC_OUTSIDE):
         raise Rejected(
@@ -196,7 +196,7 @@ def set_weight_mem(state: State, handle: int, address: int) -> None:
 def set_internal_mem(state: State, handle: int, address: int) -> None:
     """rknn_set_internal_mem: where the context keeps its activations."""
     context = state.context(handle)
-    memory = state.memory(address)
+    memory = state.memory_for(handle, address)
     part = memory.part
     if not context.flags & _OUTSIDE_INTERNAL:
         text = "the context was made without RKNN_FLAG_MEM_ALLOC_OUTSIDE and RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE"

@@ -1,5 +1,4 @@
-"""Seedable faults of the emulated board, as a table: what each breaks, where, and which requirements must
-notice.
+"""Seedable faults of the emulated board, as a table: what each breaks, where, which requirements must notice.
 
 A fault replaces one or two points of `hooks.Hooks` by a broken form. It is chosen by name, with parameters
 as ``name:key=value`` (several joined by commas). The copying API keeps private memory that is not cached,
@@ -17,6 +16,7 @@ from types import MappingProxyType
 import numpy as np
 
 from pytest_rknpu.agent.abi import CoreMask, MemorySyncMode
+from pytest_rknpu.emulator.choices import CHOICES
 from pytest_rknpu.emulator.hooks import Bytes, Hooks, OutputWrite, Range, RootFacts, SyncStep
 from pytest_rknpu.emulator.memory import LINE_BYTES
 from pytest_rknpu.errors import ConfigurationError
@@ -33,9 +33,9 @@ _BIDIRECTIONAL = MemorySyncMode.RKNN_MEMORY_SYNC_BIDIRECTIONAL
 class Fault:
     """One way in which a board can be broken.
 
-    ``layer`` is who is at fault: cache, driver, runtime, hardware or system. ``requirements`` are ids of
-    the catalogue of which each must turn red on a board that can show it. ``parameters`` are the choices
-    by key, the default first.
+    ``layer`` is who is at fault: cache, driver, runtime, hardware or system; "choice" where nobody is.
+    ``requirements`` are ids of the catalogue of which each must turn red on a board that can show it.
+    ``parameters`` are the choices by key, the default first.
     """
 
     name: str
@@ -368,14 +368,14 @@ _TABLE = (
     ),
 )
 
-FAULTS: Mapping[str, Fault] = MappingProxyType({fault.name: fault for fault in _TABLE})
-"""Every fault by its name."""
+_CHOSEN = tuple(Fault(one.name, "choice", one.description, (), _set(**one.hooks)) for one in CHOICES)
+
+FAULTS: Mapping[str, Fault] = MappingProxyType({fault.name: fault for fault in (*_TABLE, *_CHOSEN)})
+"""Every fault by its name, and `choices`, which break nothing."""
 
 
 def parse_faults(chosen: Sequence[str]) -> Hooks:
-    """The hooks of a board with the ``chosen`` faults ("name" or "name:key=value,..."); ConfigurationError
-    if unknown.
-    """
+    """The hooks of a board with the ``chosen`` faults ("name:key=value,..."). Raises ConfigurationError."""
     hooks = Hooks()
     for text in chosen:
         name, _, options = text.partition(":")

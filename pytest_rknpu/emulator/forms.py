@@ -6,8 +6,7 @@ channel blocks: on librknnrt they lie in their own order (UNDEFINED), on the min
 height and width 1.
 
 Stored values are converted as ONNX does: round half to even of real / scale, plus the zero point,
-saturated. uint8 and float elements are real values; int8 ones are stored values already. Padding is
-written as zero bytes.
+saturated. uint8 and float elements are real values; int8 ones are stored values already.
 """
 
 from __future__ import annotations
@@ -152,9 +151,12 @@ def load(memory: Bytes, form: Form, tensor: Tensor) -> Int8:
     return stored(values, tensor).reshape(tensor.shape)
 
 
-def store(values: Int8, form: Form, tensor: Tensor) -> Bytes:
-    """The bytes (uint8, ``form.size_with_stride`` of them) that hold the stored ``values`` in ``form``."""
-    memory = np.zeros(form.size_with_stride, np.uint8)
+def store(values: Int8, form: Form, tensor: Tensor, padding: int = 0) -> Bytes:
+    """The bytes (uint8, ``form.size_with_stride`` of them) that hold the stored ``values`` in ``form``.
+
+    ``padding`` is the byte wherever there is no element.
+    """
+    memory = np.full(form.size_with_stride, padding, np.uint8)
     window = _window(memory, form)
     elements = shown(values, form.dtype, tensor)
     if form.fmt == TensorFormat.RKNN_TENSOR_NHWC:
@@ -162,6 +164,7 @@ def store(values: Int8, form: Form, tensor: Tensor) -> Bytes:
     elif form.fmt == TensorFormat.RKNN_TENSOR_NC1HWC2:
         batch, blocks, height, width, atom = form.dims
         filled = np.zeros((batch, blocks * atom, height, width), elements.dtype)
+        filled.view(np.uint8)[...] = padding
         filled[:, : _four(tensor.shape)[1]] = elements.reshape(_four(tensor.shape))
         window[...] = filled.reshape(batch, blocks, atom, height, width).transpose(0, 1, 3, 4, 2)
     else:

@@ -139,3 +139,14 @@ class Hooks:
     loads_truncated_models: bool = False
     loads_foreign_models: bool = False
     serves_destroyed_contexts: bool = False
+
+    # What no document settles, so that a sound board may do either (`choices`).
+    fresh_byte: int = 0
+    padding_byte: int = 0
+    syncs_non_cacheable: bool = True
+    reports_sizes_without_flag: bool = True
+    memories_serve_all_contexts: bool = True
+    converts_pixels_for_all_channels: bool = True
+    run_maintains_converted_outputs: bool = True
+    run_maintains_imports: bool = True
+    run_refuses_small_internal: bool = False

@@ -17,7 +17,7 @@ _MODES = frozenset(int(mode) for mode in MemorySyncMode)
 def create_mem(state: State, handle: int, size: int) -> int:
     """rknn_create_mem: cacheable."""
     state.context(handle)
-    return _create(state, size, coherent=False)
+    return _create(state, handle, size, coherent=False)
 
 
 def create_mem2(state: State, handle: int, size: int, alloc_flags: int) -> int:
@@ -28,12 +28,12 @@ def create_mem2(state: State, handle: int, size: int, alloc_flags: int) -> int:
     both = AllocationFlag.RKNN_FLAG_MEMORY_CACHEABLE | AllocationFlag.RKNN_FLAG_MEMORY_NON_CACHEABLE
     if alloc_flags & both == both:
         raise Rejected(ErrorCode.RKNN_ERR_PARAM_INVALID, "the memory is to be cacheable and non-cacheable")
-    address = _create(state, size, coherent=state.hooks.is_coherent(alloc_flags))
+    address = _create(state, handle, size, coherent=state.hooks.is_coherent(alloc_flags))
     state.memories[address].without_context = without_context
     return address
 
 
-def _create(state: State, size: int, *, coherent: bool) -> int:
+def _create(state: State, owner: int, size: int, *, coherent: bool) -> int:
     if not 0 < size <= _MAX_BYTES:
         code = ErrorCode.RKNN_ERR_MALLOC_FAIL if size else ErrorCode.RKNN_ERR_PARAM_INVALID
         raise Rejected(code, f"a memory of {size} bytes")
@@ -43,6 +43,7 @@ def _create(state: State, size: int, *, coherent: bool) -> int:
         raise Rejected(ErrorCode.RKNN_ERR_MALLOC_FAIL, f"{size} bytes: {error.strerror}") from error
     memory = state.add_memory(
         Part(storage, 0, size),
+        owner=owner,
         fd=storage.pages.fd,
         virtual=storage.pages.address,
         offset=0,
@@ -77,6 +78,7 @@ def create_mem_from_fd(state: State, handle: int, fd: int, virtual: int, size: i
         raise Rejected(ErrorCode.RKNN_ERR_PARAM_INVALID, text)
     memory = state.add_memory(
         Part(storage, offset, size),
+        owner=handle,
         fd=fd,
         virtual=virtual,
         offset=offset,
@@ -108,10 +110,12 @@ def mem_sync(state: State, handle: int, address: int, mode: int) -> None:
     """rknn_mem_sync; context NULL is accepted except by the mini runtime (user guide 2.5.0, 4.1.6)."""
     if handle or not state.platform.soc.null_context_sync:
         state.context(handle)
-    memory = state.memory(address)
+    memory = state.memory_for(handle, address)
     if mode not in _MODES:
         state.hooks.reject_argument()
         raise Rejected(ErrorCode.RKNN_ERR_PARAM_INVALID, f"sync mode {mode}")
+    if memory.part.storage.coherent and not state.hooks.syncs_non_cacheable:
+        raise Rejected(ErrorCode.RKNN_ERR_FAIL, "the memory is not cacheable")
     started_ns = time.perf_counter_ns()
     sync(state, memory, mode)
     if state.platform.pace is not None:

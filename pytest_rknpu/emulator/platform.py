@@ -47,6 +47,8 @@ _FULL_EXPORTS = _MINI_EXPORTS | {
 # release line is taken to be the first that has them.
 _EXPORTED_SINCE: Mapping[str, tuple[int, ...]] = {"rknn_mem_sync": (1, 6), "rknn_create_mem2": (2, 0)}
 _FLUSH_FLAGS_SINCE = (2, 0)
+# A header of the 1.x line ends at RKNN_NPU_CORE_0_1_2, that of 2.3.2 has RKNN_NPU_CORE_ALL.
+_MASK_ALL_SINCE = (2, 0)
 
 _OPTIONS = frozenset({"soc", "seed", "faults", "runtime_version", "driver_version", "latency_model", "root"})
 
@@ -74,7 +76,10 @@ class Platform:
     @property
     def core_masks(self) -> frozenset[int]:
         """The values that rknn_set_core_mask takes here."""
-        return frozenset(int(CoreMask[name]) for name in self.soc.core_masks)
+        known = frozenset(int(CoreMask[name]) for name in self.soc.core_masks)
+        if release_of(self.runtime_version) >= _MASK_ALL_SINCE:
+            return known
+        return known - {int(CoreMask.RKNN_NPU_CORE_ALL)}
 
     def supports(self, function: str) -> bool:
         """Whether the C API reference (table 4-1) says that ``function`` works on this SoC."""

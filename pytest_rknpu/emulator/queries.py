@@ -14,6 +14,8 @@ from pytest_rknpu.emulator.container import Port
 from pytest_rknpu.emulator.forms import Form
 from pytest_rknpu.emulator.state import Context, Part, Rejected, State
 
+_TELL_SIZES = InitFlag.RKNN_FLAG_MEM_ALLOC_OUTSIDE | InitFlag.RKNN_FLAG_COLLECT_MODEL_INFO_ONLY
+
 Side = Literal["input", "output"]
 FormOf = Callable[[State, Side, tuple[int, ...]], Form]
 Answer = Callable[[State, Context, Any], None]
@@ -124,6 +126,9 @@ def _versions(state: State, context: Context, info: Any) -> None:
 
 
 def _memory_size(state: State, context: Context, info: Any) -> None:
+    if not state.hooks.reports_sizes_without_flag and not context.flags & _TELL_SIZES:
+        text = "RKNN_QUERY_MEM_SIZE needs a context made with RKNN_FLAG_MEM_ALLOC_OUTSIDE"
+        raise Rejected(ErrorCode.RKNN_ERR_FAIL, text)
     ctypes.memset(ctypes.addressof(info), 0, ctypes.sizeof(info))
     info.total_weight_size, info.total_internal_size = context.model.weight_size, context.model.internal_size
     info.total_dma_allocated_size = state.dma_bytes()

@@ -47,6 +47,8 @@ class _Frame:
         self._outputs = _bound(_outputs(state, context), ErrorCode.RKNN_ERR_OUTPUT_INVALID, "output")
         self._weights = _given(context, context.weights, "weight")
         self._internal = _given(context, context.internal, "internal")
+        if state.hooks.run_refuses_small_internal and self._internal.size < context.model.internal_size:
+            raise Rejected(ErrorCode.RKNN_ERR_FAIL, f"{self._internal.size} bytes of internal memory")
         parts = [binding.part for binding in (*self._inputs, *self._outputs)] + [
             self._weights,
             self._internal,
@@ -109,9 +111,18 @@ class _Frame:
         forbidden = self._state.platform.honours_flush_flags and self._context.has(_NO_FLUSH[side])
         if forbidden or not self._state.hooks.run_maintains(side):
             return
-        for binding in bindings:
-            if binding.memory is not None:
+        for number, binding in enumerate(bindings):
+            if binding.memory is not None and self._is_maintained(side, number, binding):
                 sync(self._state, binding.memory, mode)
+
+    def _is_maintained(self, side: Literal["inputs", "outputs"], number: int, binding: Binding) -> bool:
+        hooks, model = self._state.hooks, self._context.model
+        if binding.is_import and not hooks.run_maintains_imports:
+            return False
+        if side == "inputs" or hooks.run_maintains_converted_outputs:
+            return True
+        shape = model.tensors[model.outputs[number].tensor].shape
+        return binding.form == self._state.layouts.native_output(shape)
 
     def _load_inputs(self) -> None:
         model = self._context.model
@@ -146,7 +157,7 @@ class _Frame:
             values = self._internal.read(tensor.offset, tensor.size).view("int8").reshape(tensor.shape)
             request = OutputWrite(
                 index=index,
-                data=store(values, binding.form, tensor),
+                data=store(values, binding.form, tensor, self._state.hooks.padding_byte),
                 memo=context.memo,
                 core_mask=context.core_mask,
                 zero_copy=binding.memory is not None,

@@ -60,6 +60,8 @@ class Memory:
 
     structure: Any
     part: Part
+    owner: int = 0
+    """Handle of the context that it was made with; 0 for none."""
     without_context: bool = False
     alive: bool = True
 
@@ -78,6 +80,12 @@ class Binding:
     part: Part
     form: Form
     memory: Memory | None
+
+    @property
+    def is_import(self) -> bool:
+        """Whether the memory was made from a descriptor."""
+        imported = TensorMemoryFlag.RKNN_TENSOR_MEMORY_FLAGS_FROM_FD
+        return self.memory is not None and self.memory.structure.flags == imported
 
 
 @dataclass(eq=False)
@@ -157,13 +165,25 @@ class State:
             raise Rejected(ErrorCode.RKNN_ERR_PARAM_INVALID, f"the memory is {what}")
         return memory
 
+    def memory_for(self, handle: int, address: int) -> Memory:
+        """The living memory at ``address``, for a call with the context ``handle`` (0: with none)."""
+        memory = self.memory(address)
+        foreign = bool(memory.owner and handle and memory.owner != handle)
+        if foreign and not self.hooks.memories_serve_all_contexts:
+            text = f"the memory belongs to context {memory.owner:#x}, not to {handle:#x}"
+            raise Rejected(ErrorCode.RKNN_ERR_PARAM_INVALID, text)
+        return memory
+
     def private_storage(self, size: int) -> Storage:
         """Memory of the runtime's own: no descriptor, one view."""
         return self._storage(pages.private(size), coherent=True)
 
     def shared_storage(self, size: int, *, coherent: bool) -> Storage:
         """Fresh memory behind a descriptor; OSError where there is none."""
-        storage = self._storage(pages.allocate(size, self.hooks.close_descriptor), coherent=coherent)
+        backing = pages.allocate(size, self.hooks.close_descriptor)
+        if self.hooks.fresh_byte:
+            backing.bytes[:] = self.hooks.fresh_byte
+        storage = self._storage(backing, coherent=coherent)
         storage.requested = size
         self.storages[pages.identity(storage.pages.fd)] = storage
         return storage
@@ -185,7 +205,15 @@ class State:
         return Storage(backing, generator, self.hooks.cache, coherent=coherent, number=self._storages_made)
 
     def add_memory(
-        self, part: Part, *, fd: int, virtual: int, offset: int, size: int, flags: TensorMemoryFlag
+        self,
+        part: Part,
+        *,
+        owner: int,
+        fd: int,
+        virtual: int,
+        offset: int,
+        size: int,
+        flags: TensorMemoryFlag,
     ) -> Memory:
         """Make the C structure of a memory and register it."""
         structure = self.structures["rknn_tensor_mem"](
@@ -197,7 +225,7 @@ class State:
             size=size,
             flags=int(flags),
         )
-        memory = Memory(structure, part)
+        memory = Memory(structure, part, owner)
         part.storage.references += 1
         self.memories[memory.address] = memory
         return memory

@@ -17,6 +17,7 @@ _EXPECTED: Mapping[str, str] = {
     "tuple_type": "must be a list",
     "float_type": "must be a number",
     "mapping_type": "must be a table",
+    "dict_type": "must be a table",
     "model_type": "must be a table",
     "model_attributes_type": "must be a table",
 }

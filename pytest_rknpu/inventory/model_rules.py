@@ -24,6 +24,7 @@ _ONLY_WITH_PATH = (
     "sparse",
     "tolerances",
     "top1_drop",
+    "float_top1",
     "cpu_operators",
 )
 _SUFFIXES: Mapping[str, tuple[str, ...]] = {
@@ -106,8 +107,9 @@ def _quantisation_misfits(table: ModelTable) -> Iterator[tuple[str, str]]:
 
 
 def _oracle_misfits(table: ModelTable) -> Iterator[tuple[str, str]]:
-    if table.top1_drop is not None and table.labelled is None:
-        yield "top1_drop", "only with labelled: top-1 is counted on labels"
+    for key in ("top1_drop", "float_top1"):
+        if getattr(table, key) is not None and table.labelled is None:
+            yield key, "only with labelled: top-1 is counted on labels"
     if table.tolerances and table.labelled is None and table.calibration is None:
         yield "tolerances", "only with labelled or calibration: nothing could be compared"
     if table.outputs and len(table.tolerances) not in (0, 1, len(table.outputs)):

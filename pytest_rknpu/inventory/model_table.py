@@ -168,6 +168,12 @@ class ModelTable(BaseModel):
         description="The share of `labelled` by which top-1 may be lower than the float model's.",
         examples=[0.01],
     )
+    float_top1: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        default=None,
+        description="The share of `labelled` that the float model itself gets right at least. Where it does "
+        "not, mean, std, layout or channel order are not what the model was made with: nothing is judged.",
+        examples=[0.7],
+    )
     cpu_operators: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = Field(
         default=None,
         description="How many operators may fall to the CPU (ACC-06), inputs and outputs not counted; "

@@ -16,6 +16,7 @@ from typing import Any
 from pytest_rknpu.inventory.budget_table import Budget
 from pytest_rknpu.inventory.model_table import ModelTable
 from pytest_rknpu.inventory.pinned_clocks import PINNED_CLOCKS
+from pytest_rknpu.inventory.published import PUBLISHED_FPS, suggested_ms
 from pytest_rknpu.inventory.schema import WITH_AGENT, Board, only_with
 from pytest_rknpu.inventory.socs import SOCS, SoC
 
@@ -67,6 +68,27 @@ def clocks_table() -> str:
     for name, clocks in PINNED_CLOCKS.items():
         cpu = ", ".join(f"{policy} {hertz // 10**6}" for policy, hertz in clocks.cpu.items())
         lines.append(f"| {name} | {_megahertz(clocks.npu)} | {_megahertz(clocks.ddr)} | {cpu or 'highest'} |")
+    return "\n".join(lines) + "\n"
+
+
+def latency_models_table() -> str:
+    """Return one line for each latency model of the emulator: what differs from the steady one."""
+    from pytest_rknpu.emulator.latency import LATENCY_MODELS
+
+    lines = ["| latency model | what the suites say of it |", "|---|---|"]
+    lines += [f"| `{name}` | {model.shows} |" for name, model in LATENCY_MODELS.items()]
+    return "\n".join(lines) + "\n"
+
+
+def published_table() -> str:
+    """Return one line for each published model: frames per second and the budgets that follow, by SoC."""
+    socs = list(next(iter(PUBLISHED_FPS.values())))
+    lines = [f"| model | {' | '.join(socs)} |", "|---" * (len(socs) + 1) + "|"]
+    for model, rates in PUBLISHED_FPS.items():
+        cells = [
+            f"{rates[soc]:g}: {' / '.join(map('{:g}'.format, suggested_ms(rates[soc])))}" for soc in socs
+        ]
+        lines.append(f"| {model} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -152,7 +174,9 @@ _TABLES: Mapping[str, Callable[[], str]] = {
     "budgets": budgets_table,
     "clocks": clocks_table,
     "keys": keys_table,
+    "latency_models": latency_models_table,
     "models": models_table,
+    "published": published_table,
     "socs": socs_table,
 }
 

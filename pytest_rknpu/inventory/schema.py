@@ -8,7 +8,6 @@ word are refused here.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from pytest_rknpu.errors import ConfigurationError
-from pytest_rknpu.inventory.explain import explain_duplicate, explain_table
+from pytest_rknpu.inventory.document import board_tables, duplicates, parse
+from pytest_rknpu.inventory.explain import explain_table
 from pytest_rknpu.inventory.socs import SOCS, SoC, find_soc
 from pytest_rknpu.inventory.wording import did_you_mean, quoted
 from pytest_rknpu.inventory.words import Command, DeviceId, File, HostName, Name, Tag, Text, UserName, Version
@@ -25,11 +25,6 @@ from pytest_rknpu.inventory.words import Command, DeviceId, File, HostName, Name
 if TYPE_CHECKING:
     from pytest_rknpu.inventory.budget_table import Budget
     from pytest_rknpu.inventory.model_table import ModelTable
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 Runtime = Literal["emulator", "simulator", "librknnrt", "connected"]
 Transport = Literal["local", "ssh"]
@@ -142,8 +137,8 @@ class Board(BaseModel):
     )
     latency_model: str | None = Field(
         default=None,
-        description="How the emulator takes its time, by name (docs/latency.md), for trying the latency suite "
-        "out. Results then say so; without it nothing about time is judged there.",
+        description="How the emulator takes its time, by name (docs/latency.md), for trying the latency "
+        "suite out. Results then say so; without it nothing about time is judged there.",
         examples=["steady"],
     )
     pin: bool = Field(
@@ -348,8 +343,8 @@ def load_boards(path: Path | str) -> BoardsFile:
     TOML (with the line), no board, unknown or misplaced keys, wrong types and values, two boards of one name.
     """
     path = Path(path)
-    document = _parse(path)
-    tables = _board_tables(path, document)
+    document = parse(path)
+    tables = board_tables(path, document)
     boards: list[Board] = []
     problems: list[str] = []
     for number, table in enumerate(tables, start=1):
@@ -357,7 +352,7 @@ def load_boards(path: Path | str) -> BoardsFile:
             boards.append(_absolute_paths(Board.model_validate(table), path))
         except ValidationError as error:
             problems += explain_table(number, table, error, Board.model_fields)
-    problems += _duplicates(tables)
+    problems += duplicates(tables)
     models, model_problems = _models(path, document)
     budgets, warnings, budget_problems = _budgets(document, boards, models)
     if problems or model_problems or budget_problems:
@@ -384,61 +379,6 @@ def _models(path: Path, document: dict[str, Any]) -> tuple[tuple[ModelTable, ...
     from pytest_rknpu.inventory.model_files import read_models
 
     return read_models(path, document["model"])
-
-
-def _parse(path: Path) -> dict[str, Any]:
-    """Read the text as TOML."""
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        raise ConfigurationError(f"{path}: no such file; `rknpu init` writes a starter boards.toml") from None
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path}: not UTF-8 (byte {error.start}); save it as UTF-8 text") from None
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise ConfigurationError(f"{path}: cannot be read: {error}") from None
-    try:
-        return tomllib.loads(text.replace("\r\n", "\n"))
-    except RecursionError:
-        raise ConfigurationError(f"{path}: not valid TOML: nested too deeply") from None
-    except ValueError as error:  # TOMLDecodeError, and integers too long for Python
-        raise ConfigurationError(f"{path}: not valid TOML: {error}") from None
-
-
-_TABLES = ("board", "model", "budget")
-
-
-def _listed(tables: Sequence[str]) -> str:
-    return " and ".join(f"[[{table}]]" for table in tables)
-
-
-def _board_tables(path: Path, document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Take the ``[[board]]`` tables out of the document and refuse what is unknown at its top level."""
-    for key in document:
-        if key not in _TABLES:
-            hint = did_you_mean(key, _TABLES) or f"; only {_listed(_TABLES)} tables are read"
-            raise ConfigurationError(f"{path}: unknown top-level key {quoted(key)}{hint}")
-    tables = document.get("board", [])
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise ConfigurationError(f"{path}: each board is a table that starts with [[board]], in two brackets")
-    if not tables:
-        raise ConfigurationError(
-            f"{path}: names no board; add a [[board]] table (`rknpu init` writes a starter)"
-        )
-    return tables
-
-
-def _duplicates(tables: list[dict[str, Any]]) -> list[str]:
-    """Name boards that have the name of an earlier one."""
-    first: dict[str, int] = {}
-    problems = []
-    for number, table in enumerate(tables, start=1):
-        name = table.get("name")
-        if not isinstance(name, str):
-            continue
-        if name in first:
-            problems.append(explain_duplicate(number, name, first[name]))
-        first.setdefault(name, number)
-    return problems
 
 
 def _absolute_paths(board: Board, path: Path) -> Board:

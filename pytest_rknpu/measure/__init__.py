@@ -16,7 +16,7 @@ from pytest_rknpu.measure.latency import (
     require_enough_for,
 )
 from pytest_rknpu.measure.localise import Location, MemoryLayout, locate
-from pytest_rknpu.measure.oracle import judge_outputs, judge_top1
+from pytest_rknpu.measure.oracle import judge_outputs, judge_top1, locate_violations
 from pytest_rknpu.measure.paired import Paired, judge_loss, loss_bound, mcnemar, pair, samples_for_margin
 from pytest_rknpu.measure.quantiles import (
     Bounds,
@@ -66,6 +66,7 @@ __all__ = [
     "judge_ratio",
     "judge_top1",
     "locate",
+    "locate_violations",
     "loss_bound",
     "mcnemar",
     "pair",

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pytest_rknpu.errors import ConformanceFailure, HarnessError
 from pytest_rknpu.measure.accuracy import compare_samples, worst
 from pytest_rknpu.measure.classification import count_top1
+from pytest_rknpu.measure.localise import MemoryLayout, locate
 from pytest_rknpu.measure.tolerance import Tolerance, violations
 
 #: Called with name, value and unit of each figure, before anything is judged by it.
@@ -43,6 +44,28 @@ def judge_outputs(
             report(f"output {number} {name}", value, unit)
         broken += [f"output {number}: {problem}" for problem in violations(accuracy, tolerance)]
     return broken
+
+
+def locate_violations(
+    reference: Sequence[NDArray[Any]],
+    actual: Sequence[NDArray[Any]],
+    tolerances: Sequence[Tolerance],
+    layouts: Sequence[MemoryLayout],
+) -> list[str]:
+    """Says for each output that breaks its limits where it is off (ACC-07); one layout for each output.
+
+    Off are the elements beyond the largest error that is declared; where none is (the limits broken are on
+    the whole), those with more than half of the largest error. Raises as ``judge_outputs``.
+    """
+    texts = []
+    for number, (expected, found) in enumerate(zip(reference, actual, strict=True)):
+        accuracy, tolerance = worst(compare_samples(expected, found)), tolerances[number]
+        if violations(accuracy, tolerance):
+            layout = layouts[number]
+            location = locate(expected, found, tolerance.max_error_at_most, layout)
+            location = location or locate(expected, found, accuracy.max_error / 2, layout)
+            texts.append(f"output {number}: {location}")
+    return texts
 
 
 def judge_top1(

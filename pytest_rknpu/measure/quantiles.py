@@ -110,15 +110,24 @@ def most_above_to_pass(count: int, quantile: float, alpha: float) -> int:
     """The most exceedances with which ``count`` runs pass; -1 where not even none would do."""
     from scipy.stats import binom
 
-    guess = int(binom.ppf(alpha, count, 1.0 - quantile))  # the first whose tail reaches alpha
-    return guess if pass_tail(count, guess, quantile) <= alpha else guess - 1
+    found = int(binom.ppf(alpha, count, 1.0 - quantile))  # rounded somewhere inside; the tails settle it
+    while found >= 0 and pass_tail(count, found, quantile) > alpha:
+        found -= 1
+    while found < count and pass_tail(count, found + 1, quantile) <= alpha:
+        found += 1
+    return found
 
 
 def least_above_to_fail(count: int, quantile: float, alpha: float) -> int:
     """The fewest exceedances with which ``count`` runs fail; ``count`` + 1 where not even all would do."""
     from scipy.stats import binom
 
-    return int(binom.isf(alpha, count, 1.0 - quantile)) + 1  # isf: the first k with P(> k) <= alpha
+    found = int(binom.isf(alpha, count, 1.0 - quantile)) + 1
+    while found <= count and fail_tail(count, found, quantile) > alpha:
+        found += 1
+    while found > 0 and fail_tail(count, found - 1, quantile) <= alpha:
+        found -= 1
+    return found
 
 
 def smallest_to_pass(quantile: float, alpha: float, above: int = 0) -> int:
@@ -162,19 +171,17 @@ def require_enough(count: int, quantile: float, alpha: float, fail_alpha: float 
 
 
 def bounds(ordered: Sequence[float] | Doubles, quantile: float, alpha: float) -> Bounds:
-    """Bounds of the quantile by order statistics of ``ordered`` (ascending), each at confidence 1 - alpha."""
-    from scipy.stats import binom
+    """Bounds of the quantile by order statistics of ``ordered`` (ascending), each at confidence 1 - alpha.
 
+    With at most ``few`` exceedances of a budget it passes: so the sample that has ``few`` others above it is
+    the smallest budget that would. With ``many`` it fails: so would every budget below the ``many``-th from
+    above.
+    """
     count = len(ordered)
-    _check(count, 0, quantile)
-    # The smallest rank r with P(Bin(n, p) >= r) <= alpha, and the largest with P(Bin(n, p) <= r - 1) <=
-    # alpha.
-    upper = int(binom.isf(alpha, count, quantile)) + 1
-    guess = int(binom.ppf(alpha, count, quantile))
-    lower = guess + 1 if binom.cdf(guess, count, quantile) <= alpha else guess
+    few, many = most_above_to_pass(count, quantile, alpha), least_above_to_fail(count, quantile, alpha)
     return Bounds(
-        lower=float(ordered[lower - 1]) if lower >= 1 else -math.inf,
-        upper=float(ordered[upper - 1]) if upper <= count else math.inf,
+        lower=float(ordered[count - many]) if many <= count else -math.inf,
+        upper=float(ordered[count - few - 1]) if few >= 0 else math.inf,
     )
 
 

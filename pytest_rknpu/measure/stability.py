@@ -147,7 +147,7 @@ def _differing(processes: Processes, quantiles: Sequence[float]) -> Iterator[str
     medians = [float(np.median(samples)) for samples in processes]
     spread = max(medians) / min(medians) - 1.0
     if spread > SPREAD and kruskal(*processes).pvalue < LEVEL:
-        listed = ", ".join(f"{median:g}" for median in medians)
+        listed = ", ".join(f"{median:.5g}" for median in medians)
         yield f"processes differ: their medians are {listed}, {spread:.1%} apart"
     ordered = np.sort(np.concatenate(processes))
     for quantile in _tails(quantiles):
@@ -162,8 +162,8 @@ def _two_modes(processes: Processes) -> Iterator[str]:
     found = two_modes(np.concatenate(processes))
     if found is not None:
         yield (
-            f"two modes: around {found.lower:g} and {found.upper:g}, {found.upper_share:.0%} of the runs in "
-            "the upper one"
+            f"two modes: around {found.lower:.4g} and {found.upper:.4g}, {found.upper_share:.0%} of the runs "
+            "in the upper one"
         )
 
 
@@ -181,8 +181,8 @@ def _outliers(processes: Processes) -> Iterator[str]:
     far = outliers(samples)
     if far.size > max(1.0, OUTLIER_SHARE * samples.size):
         yield (
-            f"{far.size} of {samples.size} runs are outliers ({far.min():g} to {far.max():g}, the median is "
-            f"{np.median(samples):g})"
+            f"{far.size} of {samples.size} runs are outliers ({far.min():.4g} to {far.max():.4g}, the median "
+            f"is {np.median(samples):.4g})"
         )
 
 

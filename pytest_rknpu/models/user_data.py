@@ -72,7 +72,7 @@ def read_samples(where: str, file: Path, forms: Sequence[InputForm], *, labelled
 
 
 def read_listed(where: str, samples: Sequence[Sequence[Path]], forms: Sequence[InputForm]) -> Samples | None:
-    """The samples of a calibration list, as the toolkit takes them (the graph's layout); None with pictures."""
+    """The samples of a calibration list, which lie as the graph has them; None with pictures."""
     if any(file.suffix.lower() != ".npy" for files in samples for file in files):
         return None
     as_graph = [InputForm(form.name, form.shape, form.graph_nhwc, form.graph_nhwc) for form in forms]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_rknpu.session.board_session import BoardSession, RuntimeCallError, connect
-from pytest_rknpu.session.children import code_name, require_refused, require_survived
+from pytest_rknpu.session.children import code_name, require_error, require_refused, require_survived
 from pytest_rknpu.session.connected import ConnectedSession, connect_through_toolkit
 from pytest_rknpu.session.npu import FinishReport, LoadedModel, Npu
 from pytest_rknpu.session.program import BIDIRECTIONAL, FROM_DEVICE, TO_DEVICE, Program
@@ -44,6 +44,7 @@ __all__ = [
     "code_name",
     "measure_sensitivity",
     "open_session",
+    "require_error",
     "require_refused",
     "require_sensitive",
     "require_survived",

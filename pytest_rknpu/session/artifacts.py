@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_rknpu import __version__, models
+from pytest_rknpu.errors import ModelError
 from pytest_rknpu.inventory.socs import find_soc
 
 if TYPE_CHECKING:
@@ -35,9 +37,16 @@ def packed(model: str, platform: str) -> bytes:
 
 @lru_cache(maxsize=64)
 def compiled(model: str, platform: str, *, sparse_infer: bool = False) -> bytes:
-    """``model`` as RKNN-Toolkit2 builds it (int8, quantised on the calibration data shipped with it)."""
-    from pytest_rknpu.toolchain import CompileOptions, compile_model
+    """``model`` as RKNN-Toolkit2 builds it (int8, quantised on the calibration data shipped with it).
 
+    Where there is no toolkit, as it was built before it was shipped, if it was.
+    """
+    from pytest_rknpu import prebuilt
+    from pytest_rknpu.toolchain import CompileOptions, compile_model, toolkit_status
+
+    if toolkit_status().version is None and not sparse_infer:
+        with contextlib.suppress(ModelError):
+            return prebuilt.load(model, platform).content
     source = models.load(model)
     options = CompileOptions(
         target_platform=platform, calibration=source.calibration, sparse_infer=sparse_infer
@@ -52,11 +61,16 @@ def compiler_of(board: Board) -> dict[str, str]:
             "toolkit": "absent (an emulated board loads packed ONNX, nothing was compiled)",
             "model_compiler": f"emulated {__version__}",
         }
+    from pytest_rknpu.prebuilt import NEWEST
     from pytest_rknpu.toolchain import toolkit_status
 
     status = toolkit_status()
-    version = status.version or f"absent ({status.reason})"
-    return {"toolkit": version, "model_compiler": version}
+    if status.version is None:
+        return {
+            "toolkit": f"absent ({status.reason})",
+            "model_compiler": f"{NEWEST} (models shipped prebuilt)",
+        }
+    return {"toolkit": status.version, "model_compiler": status.version}
 
 
 @lru_cache(maxsize=64)

@@ -14,10 +14,14 @@ from pytest_rknpu.errors import BoardError, BoardLost, ConformanceFailure, Harne
 from pytest_rknpu.inventory.pinned_clocks import PINNED_CLOCKS
 from pytest_rknpu.inventory.socs import SoC
 from pytest_rknpu.session.description import (
+    MemorySizes,
     ModelDescription,
     counting_program,
     describing_program,
     description_from,
+    flagged_sizing_program,
+    sizes_from,
+    sizing_program,
 )
 from pytest_rknpu.session.link import ExecnetLink, Link, Message
 from pytest_rknpu.session.program import Program
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
 
 _START_SECONDS = 60.0
 _REQUEST_SECONDS = 60.0
+# After the deadline of a program: for the agent to say that it has passed.
+_ANSWER_SECONDS = 5.0
 # What an emulated board plays where boards.toml does not say.
 _EMULATED_RUNTIME = "2.3.2"
 _EMULATED_DRIVER = "0.9.8"
@@ -62,12 +68,18 @@ class BoardSession:
         self.references: dict[tuple[str, str], list[bytes]] = {}
 
     def request(self, message: Message, deadline_s: float = _REQUEST_SECONDS) -> Message:
-        """One request of docs/command-lists.md; raises BoardLost, after which ``alive`` is False."""
+        """One request of docs/command-lists.md.
+
+        Raises BoardLost, or whatever interrupted it, after which ``alive`` is False; HarnessError for a
+        request that cannot be sent, after which the board is as before.
+        """
         if not self.alive:
             raise BoardLost(f"board {self.board.name}: the session ended earlier; open a new one")
         try:
             return self._link.request(message, deadline_s)
-        except BoardLost:
+        except HarnessError:
+            raise
+        except BaseException:
             self.alive = False
             raise
 
@@ -75,9 +87,10 @@ class BoardSession:
         """Run ``program``; returns the reply with ``values`` and ``log``.
 
         Raises RuntimeCallError (a call's code), MissingFunction, HarnessError (a malformed program),
-        BoardLost.
+        BoardError (its loops take longer than ``deadline_s``), BoardLost (the board does not even say that).
         """
-        reply = self.request({"request": "execute", "program": program.plain()}, deadline_s)
+        message = {"request": "execute", "program": program.plain(), "deadline_s": deadline_s}
+        reply = self.request(message, deadline_s + _ANSWER_SECONDS)
         if not reply["ok"]:
             raise _error_of(self.board.name, reply)
         return reply
@@ -93,7 +106,7 @@ class BoardSession:
         return reading
 
     def pin_clocks(self) -> list[Mapping[str, Any]]:
-        """Pin every clock to what the SoC's table says; what came of each. Raises BoardError if none can be."""
+        """Pin every clock to what the SoC's table says; what came of each. Raises BoardError if none can."""
         wanted = PINNED_CLOCKS[self.soc.name]
         message = {"npu_hertz": wanted.npu, "ddr_hertz": wanted.ddr, "cpu_hertz": dict(wanted.cpu)}
         reply = self.request({"request": "pin_clocks", **message})
@@ -128,8 +141,21 @@ class BoardSession:
             counts = self.execute(counting_program(sha256))["values"]["counts"]
             n_input, n_output = counts["n_input"], counts["n_output"]
             values = self.execute(describing_program(sha256, n_input, n_output))["values"]
-            self._descriptions[sha256] = description_from(values, n_input, n_output)
+            sizes = self.memory_sizes(sha256)
+            self._descriptions[sha256] = description_from(values, sizes, n_input, n_output)
         return self._descriptions[sha256]
+
+    def memory_sizes(self, sha256: str) -> MemorySizes:
+        """What RKNN_QUERY_MEM_SIZE says of a stored model.
+
+        Asked without a flag, and where that is refused with RKNN_FLAG_MEM_ALLOC_OUTSIDE. RuntimeCallError:
+        refused either way.
+        """
+        answer = self.execute(sizing_program(sha256))["values"]["sizes"]
+        if answer["code"] == 0:
+            return sizes_from(answer, from_outside=False)
+        answer = self.execute(flagged_sizing_program(sha256))["values"]["sizes"]
+        return sizes_from(answer, from_outside=True)
 
     @property
     def runtime_release(self) -> tuple[int, ...]:
@@ -147,18 +173,22 @@ class BoardSession:
         self._link.close()
 
 
+_HINTS = {"deadline": "; the board itself answers: record fewer iterations, or give a longer deadline_s"}
+
+
 def _error_of(board: str, reply: Message) -> Exception:
     error = reply["error"]
     where = f"board {board}, command {'.'.join(map(str, error.get('at', [])))}"
     log = f"\nruntime log:\n{reply['log'].rstrip()}" if reply.get("log") else ""
-    message = f"{where}: {error['message']}{log}"
+    hint = _HINTS.get(error["kind"], "")
+    message = f"{where}: {error['message']}{hint}{log}"
     if error["kind"] == "rknn":
         return RuntimeCallError(message)
     if error["kind"] == "null":
         return ConformanceFailure(message)
     if error["kind"] == "missing-function":
         return MissingFunction(message)
-    if error["kind"] in ("library", "storage"):
+    if error["kind"] in ("library", "storage", "deadline"):
         return BoardError(message)
     return HarnessError(f"{where} ({error['kind']}): {error['message']}")
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from pytest_rknpu import models
 from pytest_rknpu.errors import RknpuError
-from pytest_rknpu.session.user_models import UserModels, built
 
 if TYPE_CHECKING:
     from pytest_rknpu.inventory.schema import Board
@@ -43,18 +42,12 @@ def why_nothing_is_built(board: Board) -> str | None:
     return None
 
 
-def build_of(platform: str, name: str, own: UserModels) -> Build:
-    """The model of that name, a user's or one that is shipped, compiled for a toolkit platform as for suites.
-
-    Skips with the proof where the SoC does not take a user's model. ToolkitError: the toolkit is missing or
-    fails, or its log has a layout that is not known. ModelError.
-    """
-    user = own.get(name)
-    return _shipped(platform, name) if user is None else _read(built(user, platform))
-
-
 @lru_cache(maxsize=64)
-def _shipped(platform: str, name: str) -> Build:
+def build_of(platform: str, name: str) -> Build:
+    """``name`` of pytest_rknpu.models, compiled for a toolkit platform as the suites load it.
+
+    ToolkitError: the toolkit is missing or fails, or its log has a layout that is not known. ModelError.
+    """
     from pytest_rknpu.toolchain import CompileOptions, compile_model
 
     model = models.load(name)
@@ -72,14 +65,14 @@ def _read(compiled: Compiled) -> Build:
 
 
 def build_ahead(platform: str, names: Iterable[str]) -> None:
-    """Compiles shipped models side by side, one process per CPU; ``build_of`` then finds them.
+    """Compiles several models side by side, one process per CPU; ``build_of`` then finds them.
 
     A model that fails is left to the test that asks for it.
     """
 
     def attempt(name: str) -> None:
         with contextlib.suppress(RknpuError):
-            _shipped(platform, name)
+            build_of(platform, name)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(attempt, names))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pytest_rknpu.agent.abi import rknn_error_code as ErrorCode
@@ -17,12 +17,16 @@ def require_refused(npu: Npu, child: Mapping[str, Any], save: str, what: str) ->
 
     Raises ConformanceFailure otherwise, HarnessError where the child's own list was malformed.
     """
-    values = require_survived(npu, child, what)
-    code = int(values[save])
-    npu.record.measure(f"code of {save}", code_name(code))
+    code = int(require_survived(npu, child, what)[save])
+    require_error(npu, code, what)
+    return code
+
+
+def require_error(npu: Npu, code: int, what: str) -> None:
+    """``code`` is an error code; it is written down. Raises ConformanceFailure for RKNN_SUCC."""
+    npu.record.measure("returned code", code_name(code))
     if code == ErrorCode.RKNN_SUCC:
         raise ConformanceFailure(f"board {npu.session.board.name}: {what} returned RKNN_SUCC, not an error")
-    return code
 
 
 def require_survived(npu: Npu, child: Mapping[str, Any], what: str) -> dict[str, Any]:
@@ -44,6 +48,14 @@ def require_survived(npu: Npu, child: Mapping[str, Any], what: str) -> dict[str,
         )
     values: dict[str, Any] = reply["values"]
     return values
+
+
+def logs_of(values: Mapping[str, Any]) -> Iterator[str]:
+    """What the runtime logged in the child processes among the saved ``values`` of a program."""
+    for value in values.values():
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, dict) and one.keys() >= {"outcome", "reply", "log"}:
+                yield str(one["log"])
 
 
 def code_name(code: int) -> str:

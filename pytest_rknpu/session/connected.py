@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import pytest
+
 from pytest_rknpu.errors import BoardError, BoardLost, ModelError, ToolkitError
 from pytest_rknpu.inventory.socs import SoC
 from pytest_rknpu.models.user_data import Floats
 from pytest_rknpu.session.artifacts import compiled
 from pytest_rknpu.session.user_inference import Inputs, as_inputs
-from pytest_rknpu.session.user_models import UserModel, artifact_of, with_batch
+from pytest_rknpu.session.user_models import UserModel, artifact_of, built, with_batch
 from pytest_rknpu.toolchain import board as device_calls
 from pytest_rknpu.toolchain.board import Device, Devices
 from pytest_rknpu.toolchain.process import ChildFailed
@@ -24,6 +26,7 @@ from pytest_rknpu.toolchain.process import ChildFailed
 if TYPE_CHECKING:
     from pytest_rknpu.inventory.schema import Board
     from pytest_rknpu.models import Model
+    from pytest_rknpu.toolchain import Plan
     from pytest_rknpu.toolchain.layer_errors import LayerError
     from pytest_rknpu.toolchain.memory_report import MemoryUse
     from pytest_rknpu.toolchain.performance_report import Performance
@@ -101,6 +104,19 @@ class ConnectedSession:
         if isinstance(model, UserModel):
             return artifact_of(self.board, model, sparse_infer=sparse_infer)
         return compiled(model.name, self.device.target, sparse_infer=bool(sparse_infer))
+
+    def plan(self, model: Model | UserModel) -> Plan:
+        """The compiler's tables of what ``artifact`` gives. Skips for a ready .rknn file: it has no log."""
+        from pytest_rknpu.toolchain import CompileOptions, compile_model, parse_build_log
+
+        target = self.device.target
+        if isinstance(model, UserModel):
+            if target in model.table.rknn:
+                pytest.skip(f"{model.name}: the ready .rknn file for {target} has no build log")
+            log = built(model, target).log
+        else:
+            log = compile_model(model.float_onnx, CompileOptions(target, model.calibration)).log
+        return parse_build_log(log.read_text(encoding="utf-8", errors="replace")).plan
 
     def close(self) -> None:
         """Nothing is held between calls; adb's server stays, as adb has it."""

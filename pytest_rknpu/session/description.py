@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pytest_rknpu.agent.abi import RKNN_FLAG_MEM_ALLOC_OUTSIDE
 from pytest_rknpu.agent.abi import rknn_query_cmd as Query
 from pytest_rknpu.agent.abi import rknn_tensor_format as Format
 from pytest_rknpu.errors import ConformanceFailure
@@ -31,6 +32,21 @@ class TensorDescription:
     def native_size(self) -> int:
         """Bytes that a zero-copy memory of the native form needs."""
         return max(int(self.native["size_with_stride"]), int(self.native["size"]))
+
+
+@dataclass(frozen=True)
+class MemorySizes:
+    """``rknn_mem_size`` as RKNN_QUERY_MEM_SIZE filled it, in bytes.
+
+    ``from_outside``: of a context to which the application is to give its memory, so that it has none yet.
+    """
+
+    weight: int
+    internal: int
+    dma: int
+    sram: int
+    free_sram: int
+    from_outside: bool
 
 
 @dataclass(frozen=True)
@@ -81,7 +97,7 @@ def counting_program(model: str) -> Program:
 
 
 def describing_program(model: str, n_input: int, n_output: int) -> Program:
-    """Asks for all attributes, the memory sizes and the versions."""
+    """Asks for all attributes and the versions."""
     program = Program()
     program.init("description", model)
     for index in range(n_input):
@@ -92,13 +108,47 @@ def describing_program(model: str, n_input: int, n_output: int) -> Program:
         program.query(
             "description", Query.RKNN_QUERY_NATIVE_OUTPUT_ATTR, f"native output {index}", index=index
         )
-    program.query("description", Query.RKNN_QUERY_MEM_SIZE, "memory")
     program.query("description", Query.RKNN_QUERY_SDK_VERSION, "sdk")
     program.destroy("description")
     return program
 
 
-def description_from(values: Mapping[str, Any], n_input: int, n_output: int) -> ModelDescription:
+def sizing_program(model: str) -> Program:
+    """Asks for the memory sizes of ``model`` of a context like any other."""
+    program = Program()
+    program.init("description", model)
+    program.query("description", Query.RKNN_QUERY_MEM_SIZE, "sizes", expect="any")
+    program.destroy("description")
+    return program
+
+
+def flagged_sizing_program(model: str) -> Program:
+    """Asks for them of a context whose memory comes from outside.
+
+    The C API reference says that the query needs that flag; the SDK's own samples go without.
+    """
+    program = Program()
+    program.init("description", model, flags=RKNN_FLAG_MEM_ALLOC_OUTSIDE)
+    program.query("description", Query.RKNN_QUERY_MEM_SIZE, "sizes")
+    program.destroy("description")
+    return program
+
+
+def sizes_from(answer: Mapping[str, Any], *, from_outside: bool) -> MemorySizes:
+    """Read the answer that one of the two sizing programs saved."""
+    return MemorySizes(
+        weight=int(answer["total_weight_size"]),
+        internal=int(answer["total_internal_size"]),
+        dma=int(answer["total_dma_allocated_size"]),
+        sram=int(answer["total_sram_size"]),
+        free_sram=int(answer["free_sram_size"]),
+        from_outside=from_outside,
+    )
+
+
+def description_from(
+    values: Mapping[str, Any], sizes: MemorySizes, n_input: int, n_output: int
+) -> ModelDescription:
     """Read the values that describing_program saved."""
 
     def tensors(kind: str, count: int) -> tuple[TensorDescription, ...]:
@@ -115,8 +165,8 @@ def description_from(values: Mapping[str, Any], n_input: int, n_output: int) -> 
     return ModelDescription(
         inputs=tensors("input", n_input),
         outputs=tensors("output", n_output),
-        weight_size=int(values["memory"]["total_weight_size"]),
-        internal_size=int(values["memory"]["total_internal_size"]),
+        weight_size=sizes.weight,
+        internal_size=sizes.internal,
         api_version=str(values["sdk"]["api_version"]),
         driver_version=str(values["sdk"]["drv_version"]),
     )

@@ -110,7 +110,7 @@ def record_timing(latency: Latency, timing: Timing, alpha: float) -> None:
         record.measure(
             f"{name}, median", np.median([getattr(one, key) for one in timing.processes]) / 1e6, "ms"
         )
-    asked = [sample for process in timing.processes for sample in process.perf_run_us]
+    asked = [sample for process in timing.processes for sample in process.perf_run_us if sample > 0]
     if asked:
         record.measure("PERF_RUN, median", np.median(asked) / 1000, "ms")
     latency.note_conditions(timing.readings)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from pytest_rknpu.agent.abi import rknn_tensor_format as Format
 from pytest_rknpu.agent.abi import rknn_tensor_type as Type
 from pytest_rknpu.errors import HarnessError
+from pytest_rknpu.measure import MemoryLayout
 
 Attr = Mapping[str, Any]
 Array = npt.NDArray[Any]
@@ -43,6 +44,23 @@ def dtype_of(attr: Attr) -> np.dtype[Any]:
 def row_pixels(attr: Attr, width: int) -> int:
     """Pixels per row in memory: ``w_stride``, or the width where it is 0 (not strided)."""
     return int(attr["w_stride"]) or width
+
+
+def memory_layout(attr: Attr, shape: tuple[int, ...]) -> MemoryLayout:
+    """How a tensor of the logical NCHW ``shape`` lies in memory, for saying where a difference is.
+
+    NHWC and NCHW are NC1HWC2 whose C2 is all channels, or one. A shape that has not four dimensions is taken
+    in memory order.
+    """
+    bytes_each = dtype_of(attr).itemsize
+    if len(shape) != 4:
+        return MemoryLayout(1, bytes_each)
+    atom = 1
+    if attr["fmt"] == Format.RKNN_TENSOR_NC1HWC2:
+        atom = int(attr["dims"][-1])
+    elif attr["fmt"] == Format.RKNN_TENSOR_NHWC:
+        atom = shape[1]
+    return MemoryLayout(atom, bytes_each, row_pixels(attr, shape[3]))
 
 
 def to_memory(nchw: Array, attr: Attr) -> bytes:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import struct
 from typing import Any, Protocol
 
-from pytest_rknpu.errors import BoardLost
+import execnet
+
+from pytest_rknpu.errors import BoardLost, HarnessError
 from pytest_rknpu.transport import Gateway
 
 Message = dict[str, Any]
@@ -15,7 +18,10 @@ class Link(Protocol):
     """What a session needs of an agent, in whatever language that agent is written."""
 
     def request(self, message: Message, deadline_s: float) -> Message:
-        """Send one request of docs/command-lists.md and return its reply; raises BoardLost."""
+        """Send one request of docs/command-lists.md and return its reply; raises BoardLost.
+
+        Whatever else interrupts it also ends the link, but for HarnessError: that request was not sent.
+        """
 
     def close(self) -> None:
         """End the agent; safe to call twice."""
@@ -30,14 +36,26 @@ class ExecnetLink:
         self._board_name = board_name
         self._gateway = gateway
         self._channel = gateway.start(bootstrap_source())
-        self._channel.send(json.dumps(sources()))
+        try:
+            self._channel.send(json.dumps(sources()))
+        except (OSError, EOFError) as error:
+            raise BoardLost(f"board {board_name}: the link ended before the agent started") from error
 
     def request(self, message: Message, deadline_s: float) -> Message:
-        """See Link. After a missed deadline the agent is ended: its state is no longer known."""
+        """See Link.
+
+        After a missed deadline the agent is ended: its state is no longer known. So it is after Ctrl-C, or
+        the timeout of a test: the reply that is still to come would be taken for that to the next request.
+        """
         name = message["request"]
         try:
             self._channel.send(message)
             reply: Message = self._channel.receive(timeout=deadline_s)
+        except (execnet.DumpError, struct.error) as error:  # struct.error: more than 2 GiB in one message
+            raise HarnessError(
+                f"board {self._board_name}: the request {name!r} cannot be sent ({_reason(error)}); it takes "
+                "plain data, and less than 2 GiB of it"
+            ) from error
         except self._channel.TimeoutError as error:
             self.close()
             raise BoardLost(
@@ -51,6 +69,9 @@ class ExecnetLink:
                 f"board {self._board_name}: the agent's process ended during {name!r} ({_reason(error)}). "
                 "Look at the board's kernel log for a crash or an out-of-memory kill."
             ) from error
+        except BaseException:
+            self.close()
+            raise
         return reply
 
     def close(self) -> None:

@@ -16,6 +16,8 @@ from pytest_rknpu.errors import ConformanceFailure
 from pytest_rknpu.measure import fault_rate_bound
 from pytest_rknpu.session.artifacts import artifact_for, shapes_of
 from pytest_rknpu.session.board_session import BoardSession, MissingFunction
+from pytest_rknpu.session.children import logs_of
+from pytest_rknpu.session.compatibility import require_known_to_work
 from pytest_rknpu.session.description import ModelDescription, with_shapes
 from pytest_rknpu.session.differences import describe_difference, describe_mismatch
 from pytest_rknpu.session.layout import to_memory
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 # The first runtime whose header has the two flags; 1.5.2 and 1.6.0 ignore them (observed).
 _FLUSH_FLAGS_SINCE = (2, 0)
+# A header of the 1.x line ends at RKNN_NPU_CORE_0_1_2, that of 2.3.2 has RKNN_NPU_CORE_ALL.
+_MASK_ALL_SINCE = (2, 0)
 _CONFIDENCE = 0.95
 
 
@@ -80,8 +84,8 @@ class Npu:
             reply = self.session.execute(program, deadline_s)
         except MissingFunction as missing:
             pytest.skip(str(missing))
-        self._log.append(str(reply["log"]))
         values: dict[str, Any] = reply["values"]
+        self._log += [str(reply["log"]), *logs_of(values)]
         return values
 
     def model(self, name: str, *, sparse_infer: bool | None = None) -> LoadedModel:
@@ -94,13 +98,25 @@ class Npu:
         if own is not None:
             return self._own_model(own, sparse_infer)
         artifact = artifact_for(self.session.board, name, sparse_infer=bool(sparse_infer))
+        return self.load(name, artifact)
+
+    def load(self, name: str, artifact: bytes) -> LoadedModel:
+        """Put the file ``artifact`` on the board: the model ``name`` of pytest_rknpu.models, however built.
+
+        ConformanceFailure before the board is asked, where it is known that this cannot work (VER-03).
+        """
+        self._require_known_to_work(artifact)
         sha256 = self.session.store_model(artifact)
         return LoadedModel(name, sha256, with_shapes(self.session.describe(sha256), *shapes_of(name)))
+
+    def _require_known_to_work(self, artifact: bytes) -> None:
+        require_known_to_work(self.soc.name, self.soc.runtime, self.session.versions, artifact)
 
     def _own_model(self, model: UserModel, sparse_infer: bool | None) -> LoadedModel:
         from pytest_rknpu.session.user_models import artifact_of
 
         artifact = artifact_of(self.session.board, model, sparse_infer=sparse_infer)
+        self._require_known_to_work(artifact)
         sha256 = self.session.store_model(artifact)
         return LoadedModel(model.name, sha256, model.described(self.session.describe(sha256)))
 
@@ -144,6 +160,12 @@ class Npu:
         return self.session.runtime_release >= _FLUSH_FLAGS_SINCE
 
     @property
+    def core_masks(self) -> tuple[str, ...]:
+        """The names of the masks that rknn_set_core_mask takes with this SoC and runtime."""
+        known = self.session.runtime_release >= _MASK_ALL_SINCE
+        return tuple(mask for mask in self.soc.core_masks if known or mask != "RKNN_NPU_CORE_ALL")
+
+    @property
     def application_syncs(self) -> int:
         """The flags (F) of the catalogue: rknn_run leaves cache maintenance to the application."""
         return int(NO_INPUT_FLUSH | NO_OUTPUT_FLUSH) if self.knows_flush_flags else 0
@@ -171,7 +193,10 @@ class Npu:
             )
 
     def require_health(self) -> None:
-        """After bad input the board must still work: a fresh context gives the known result (ERR)."""
+        """Fail unless a fresh context gives the known result (ERR): call it before bad input and after it.
+
+        The first call in a session asks the board for that result.
+        """
         model = self.model("probe_pointwise")
         data = bytes(model.description.inputs[0].native_size)
         io = ZeroCopy("health", model)
@@ -181,7 +206,7 @@ class Npu:
         program.run(io.context)
         io.compare_output(program, [self.reference(model, [data])[0]], "output")
         io.close(program)
-        self.require_same(self.execute(program)["output"], "the board does not work as before")
+        self.require_same(self.execute(program)["output"], "a fresh context does not give the known result")
 
     def finish(self) -> FinishReport:
         """Destroy what the test left behind and hand over the runtime's log; a dead board leaves nothing."""

@@ -1,4 +1,4 @@
-"""What RKNN-Toolkit2 makes of a user's model on this host: its build log and the graph that it was built from."""
+"""What RKNN-Toolkit2 makes of a user's model on this host: its build log and the graph it was built from."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def own_build(board: Board, model: UserModel, *, sparse_infer: bool | None = Non
     """
     if board.runtime != "simulator":
         pytest.skip(
-            f"{board.name}: a build log is RKNN-Toolkit2's on this host and no evidence of this board; a board "
+            f"{board.name}: a build log is RKNN-Toolkit2's on this host and no evidence of this board; one "
             f'with runtime = "simulator" and soc = "{board.soc}" shows it'
         )
     compiled = built(model, board.platform, sparse_infer=sparse_infer)

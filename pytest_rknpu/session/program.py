@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pytest_rknpu.agent.abi import rknn_mem_sync_mode
+from pytest_rknpu.session.plain import plain_bytes, plain_command
 
 Command = dict[str, Any]
 Success = str | Sequence[str]
@@ -29,22 +30,24 @@ class Program:
         self._levels: list[list[Command]] = [[]]
 
     def plain(self) -> dict[str, Any]:
-        """The program as plain data, ready for the link."""
-        return {"commands": self._levels[0], "blobs": self._blobs}
+        """The program as plain data, ready for the link. HarnessError names what cannot be sent."""
+        commands = [plain_command(entry, f"command {at}") for at, entry in enumerate(self._levels[0])]
+        return {"commands": commands, "blobs": self._blobs}
 
     def _add(self, op: str, **keys: Any) -> None:
         self._levels[-1].append(
             {"op": op, **{key: value for key, value in keys.items() if value is not None}}
         )
 
-    def _blob(self, data: bytes) -> str:
-        name = hashlib.sha256(data).hexdigest()[:16]
-        self._blobs[name] = data
+    def _blob(self, data: Any) -> str:
+        plain = plain_bytes(data, "data of a command")
+        name = hashlib.sha256(plain).hexdigest()[:16]
+        self._blobs[name] = plain
         return name
 
     def blob(self, name: str, data: bytes) -> None:
         """Name bytes for ``{"blob": name}`` arguments of ``call``."""
-        self._blobs[name] = data
+        self._blobs[name] = plain_bytes(data, f"blob {name!r}")
 
     # contexts
 
@@ -187,7 +190,7 @@ class Program:
         save: str | None = None,
     ) -> None:
         """rknn_inputs_set; each input has index, data (bytes), type, fmt and pass_through."""
-        plain = [{**entry, "data": self._blob(entry["data"])} for entry in inputs]
+        plain = [{**entry, "data": self._blob(entry.get("data"))} for entry in inputs]
         self._add("set_inputs", context=context, inputs=plain, expect=expect, save=save)
 
     def get_outputs(
@@ -220,6 +223,10 @@ class Program:
     def read(self, memory: str, save: str, *, offset: int = 0, length: int | None = None) -> None:
         """The CPU reads a range, by default the whole memory."""
         self._add("read", memory=memory, offset=offset, length=length, save=save)
+
+    def digest(self, memory: str, save: str, *, offset: int = 0, length: int | None = None) -> None:
+        """The CPU reads a range, by default the whole memory; saves its sha256 in hexadecimal digits."""
+        self._add("digest", memory=memory, offset=offset, length=length, save=save)
 
     def compare(
         self, memory: str, expected: bytes, save: str, *, offset: int = 0, mask: bytes | None = None

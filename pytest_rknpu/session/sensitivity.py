@@ -24,11 +24,11 @@ class Sensitivity:
     lines: int
 
 
-def measure_sensitivity(npu: Npu, model: LoadedModel) -> Sensitivity:
-    """Leave one sync out at a time and count the lines that stayed old."""
+def measure_sensitivity(npu: Npu, model: LoadedModel, alloc_flags: int | None = None) -> Sensitivity:
+    """Leave one sync out at a time and count the lines that stayed old. ``alloc_flags`` as for ZeroCopy."""
     old, new = npu.random_inputs(model, 2)
     seen_old, seen_new = npu.reference(model, [old, new])
-    io = ZeroCopy("control", model, flags=npu.application_syncs)
+    io = ZeroCopy("control", model, flags=npu.application_syncs, alloc_flags=alloc_flags)
     program = Program()
     io.open(program)
     # An input that the NPU has read before, then changed without TO_DEVICE.

@@ -31,8 +31,8 @@ class Subject:
     """A model under test.
 
     ``tolerances`` has one entry for each output, or one for all, or none where nothing is declared;
-    ``top1_drop`` is a share of the labelled samples, None if no classifier. ``cpu_operators`` is None where
-    no number is declared.
+    ``top1_drop`` is a share of the labelled samples, None if no classifier; ``float_top1`` is the share that
+    the float model gets right at least. ``cpu_operators`` is None where no number is declared.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Subject:
     samples: Samples
     tolerances: tuple[Tolerance, ...]
     top1_drop: float | None
+    float_top1: float | None
     cpu_operators: int | None
     _float_outputs: Callable[[Samples], tuple[list[Floats], str]]
 
@@ -95,6 +96,7 @@ def _shipped(model: models.Model) -> Subject:
         declared.against_float,
         declared.top1_drop_at_most,
         None,
+        None,
         lambda chosen: (run_onnx(model.float_onnx, chosen.inputs[0]), "ONNX Runtime, float32"),
     )
 
@@ -114,6 +116,7 @@ def _of_user(model: UserModel) -> Subject:
         samples,
         tuple(_tolerance(entry) for entry in table.tolerances),
         table.top1_drop,
+        table.float_top1,
         table.cpu_operators,
         lambda chosen: model.float_outputs(chosen.inputs),
     )

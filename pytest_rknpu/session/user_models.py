@@ -20,6 +20,7 @@ from pytest_rknpu.models.execute import run_onnx_inputs
 from pytest_rknpu.models.user_data import Floats, InputForm, Samples, read_listed, read_samples
 from pytest_rknpu.session.description import ModelDescription, with_shapes
 from pytest_rknpu.session.user_sources import cut_onnx, input_forms, output_shapes, read_source
+from pytest_rknpu.toolchain.source import missing_companion
 
 if TYPE_CHECKING:
     from pytest_rknpu.inventory.model_table import ModelTable
@@ -170,12 +171,16 @@ class UserModel:
         return outputs, f"RKNN-Toolkit2's simulator, float16 ({_FLOAT_PLATFORM})"
 
     def require_source(self) -> ModelSource:
-        """The source. Skips with the proof where there are ready .rknn files only."""
+        """The source. Skips with the proof where there are ready .rknn files only, and where the package is
+        missing by which the toolkit loads it."""
         if self.source is None:
             pytest.skip(
                 f'[[model]] "{self.name}" has no path: a ready .rknn file has no float model, and '
                 "RKNN-Toolkit2 does not simulate one (init_runtime() without target returns -1 then)"
             )
+        reason = missing_companion(self.source.loader)
+        if reason is not None:
+            pytest.skip(f'[[model]] "{self.name}": {reason}')
         return self.source
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_rknpu.errors import ConformanceFailure, ModelError, ToolkitError
 from pytest_rknpu.session.artifacts import artifact_for, compiler_of
+from pytest_rknpu.session.compatibility import require_known_to_work
 
 if TYPE_CHECKING:
     from pytest_rknpu.session.board_session import BoardSession
@@ -69,7 +70,7 @@ def identify(session: BoardSession) -> None:
     versions = {name: written(session.facts.get(fact), write) for name, (fact, write) in _FROM_FACTS.items()}
     versions["clocks"] = "; ".join(f"{name.partition('_')[0]} {versions[name]}" for name in _CLOCKS)
     versions |= compiler_of(session.board)
-    versions |= _asked_of_the_runtime(session)
+    versions |= _asked_of_the_runtime(session, versions)
     session.versions = versions
 
 
@@ -87,11 +88,12 @@ def is_value(version: str) -> bool:
     return not version.startswith(("absent (", "probe blocked ("))
 
 
-def _asked_of_the_runtime(session: BoardSession) -> dict[str, str]:
-    """RKNN_QUERY_SDK_VERSION needs a context, and so a model that this board can load."""
+def _asked_of_the_runtime(session: BoardSession, known: Mapping[str, str]) -> dict[str, str]:
+    """RKNN_QUERY_SDK_VERSION needs a context, and so a model that this board can load (VER-03)."""
     try:
-        model = session.store_model(artifact_for(session.board, _SMALLEST_MODEL))
-        description = session.describe(model)
+        artifact = artifact_for(session.board, _SMALLEST_MODEL)
+        require_known_to_work(session.soc.name, session.soc.runtime, known, artifact)
+        description = session.describe(session.store_model(artifact))
     except (ModelError, ToolkitError, ConformanceFailure) as error:
         reason = f"probe blocked ({str(error).splitlines()[0]})"
         return {"runtime": reason, "driver_api": reason}

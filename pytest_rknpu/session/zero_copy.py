@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pytest_rknpu.agent.abi import rknn_mem_alloc_flags as AllocFlags
+from pytest_rknpu.errors import Inconclusive
 from pytest_rknpu.session.description import TensorDescription
 from pytest_rknpu.session.layout import Attr, dtype_of, to_memory
 from pytest_rknpu.session.program import Program
@@ -24,15 +25,14 @@ NON_CACHEABLE = AllocFlags.RKNN_FLAG_MEMORY_NON_CACHEABLE
 class ZeroCopy:
     """Names and records one zero-copy context; several can live in one program.
 
-    ``alloc_flags`` None allocates with rknn_create_mem, else with rknn_create_mem2. ``margin`` are extra
-    bytes behind each memory, for canaries. Native attributes are bound, inputs passed through.
+    ``alloc_flags`` None allocates with rknn_create_mem, else with rknn_create_mem2. Native attributes are
+    bound, inputs passed through.
     """
 
     context: str
     model: LoadedModel
     flags: int = 0
     alloc_flags: int | None = None
-    margin: int = 0
 
     @property
     def input(self) -> str:
@@ -73,8 +73,7 @@ class ZeroCopy:
         for kind, tensors in (("input", description.inputs), ("output", description.outputs)):
             for tensor in tensors:
                 memory = f"{self.context} {kind} {tensor.index}"
-                size = tensor.native_size + self.margin
-                program.create_mem(memory, self.context, size, alloc_flags=self.alloc_flags)
+                program.create_mem(memory, self.context, tensor.native_size, alloc_flags=self.alloc_flags)
                 program.bind(self.context, memory, bound_attr(tensor.native, kind))
 
     def close(self, program: Program) -> None:
@@ -84,6 +83,18 @@ class ZeroCopy:
             for tensor in tensors:
                 program.destroy_mem(f"{self.context} {kind} {tensor.index}", self.context)
         program.destroy(self.context)
+
+
+def require_feeds_itself(model: LoadedModel) -> None:
+    """Inconclusive where a native output of the model is no native input of the same model, byte for byte."""
+    source, result = model.description.inputs[0], model.description.outputs[0]
+    fields = ("fmt", "type", "dims", "w_stride", "size_with_stride")
+    other = [field for field in fields if source.native[field] != result.native[field]]
+    if other:
+        raise Inconclusive(
+            f"{model.name}: output and input differ in {', '.join(other)} of their native attributes on this "
+            "board, so that one memory cannot be both"
+        )
 
 
 def significant_bytes(tensor: TensorDescription) -> bytes | None:

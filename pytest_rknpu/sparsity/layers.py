@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,13 +136,3 @@ def _type(node: onnx.NodeProto, dimensions: int) -> str:
 def _attribute(node: onnx.NodeProto, name: str, default: int) -> int:
     found = [attribute for attribute in node.attribute if attribute.name == name]
     return int(helper.get_attribute_value(found[0])) if found else default
-
-
-def find(layers: Sequence[Layer], name: str) -> Layer:
-    """The layer of that name. ModelError that lists the layers."""
-    for layer in layers:
-        if layer.name == name:
-            return layer
-    raise ModelError(
-        f"the model has no layer {name!r} with weights; it has {', '.join(x.name for x in layers)}"
-    )

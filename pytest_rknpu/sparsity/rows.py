@@ -11,6 +11,8 @@ from pytest_rknpu.sparsity.engagement import Ratio, Shown, ratio_of
 from pytest_rknpu.sparsity.layers import Graph
 from pytest_rknpu.sparsity.pattern import sparsity_of
 
+#: Split and Concat of a layer that was split up bear its name too.
+_COMPUTES = re.compile(r"Conv|Gemm|MatMul")
 #: What the compiler puts behind the name of a layer that it rewrote (linear to convolution), split up
 #: (groups, long sums) or took an addition into.
 _SUFFIX = re.compile(r"(#\d+)?(_group_\d+|_tile\d+)*(_Conv[A-Z]\w*)?")
@@ -40,7 +42,9 @@ def rows_of(layer: str, rows: Sequence[Row]) -> list[Row]:
     """The rows of a layer: one, several where it was split, none where it cannot be found."""
     found = []
     for row in rows:
-        _, _, name = row.name.partition(":")
+        operator, _, name = row.name.partition(":")
+        if not _COMPUTES.search(operator):
+            continue
         if name.startswith(layer) and _SUFFIX.fullmatch(name[len(layer) :]):
             found.append(row)
     return found

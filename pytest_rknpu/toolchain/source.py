@@ -76,11 +76,19 @@ _COMPANIONS: Mapping[str, _Companion] = MappingProxyType(
 )
 
 
+def missing_companion(loader: str) -> str | None:
+    """That the package is missing by which the toolkit loads this format, and what to do; or None."""
+    companion = _COMPANIONS.get(loader)
+    if companion is None or util.find_spec(companion.module) is not None:
+        return None
+    return (
+        f"RKNN-Toolkit2 loads {companion.formats} by {companion.module}, which is not installed: "
+        f"{companion.install}, or convert the model to ONNX"
+    )
+
+
 def require_loader(loader: str) -> None:
     """ToolkitError where the package is missing by which the toolkit loads this format."""
-    companion = _COMPANIONS.get(loader)
-    if companion is not None and util.find_spec(companion.module) is None:
-        raise ToolkitError(
-            f"RKNN-Toolkit2 loads {companion.formats} by {companion.module}, which is not installed: "
-            f"{companion.install}, or convert the model to ONNX"
-        )
+    reason = missing_companion(loader)
+    if reason is not None:
+        raise ToolkitError(reason)

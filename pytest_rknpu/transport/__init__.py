@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import signal
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 import execnet
@@ -26,7 +28,7 @@ class Gateway:
         self._board_name = board_name
         self._group = execnet.Group()
         try:
-            self._gateway = self._group.makegateway(spec)
+            self._gateway = _deaf_to_interrupts(self._group, spec)
         except (OSError, EOFError, execnet.HostNotFound) as error:
             self.close()
             raise BoardLost(
@@ -50,6 +52,31 @@ class Gateway:
             self._group.terminate(timeout=_TERMINATE_SECONDS)
 
 
+def _deaf_to_interrupts(group: execnet.Group, spec: str) -> execnet.Gateway:
+    """Make a gateway whose process never sees Ctrl-C, which a terminal sends to all processes of a run.
+
+    Otherwise it would take the board away from a test that is still cleaning up, or from a debugger's
+    prompt. A process inherits the signals that the thread which starts it has blocked; a thread of its own,
+    so that Ctrl-C still ends the waiting for a board that does not answer.
+    """
+    made: list[execnet.Gateway] = []
+    failed: list[BaseException] = []
+
+    def make() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            made.append(group.makegateway(spec))
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=make, daemon=True, name="rknpu-gateway")
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return made[0]
+
+
 def open_gateway(board: Board) -> Gateway:
     """Connect to ``board``; raises BoardLost with the command to try by hand."""
     return Gateway(board.name, gateway_spec(board))
@@ -62,7 +89,7 @@ def gateway_spec(board: Board) -> str:
     configuration file from boards.toml, whose schema admits neither white space nor a leading dash in them.
     """
     if board.transport != "ssh":
-        return f"popen//python={sys.executable}"
+        return f"popen//python={shlex.quote(sys.executable)}"
     destination = f"{board.user}@{board.host}" if board.user else str(board.host)
     options = ["-o BatchMode=yes", *([f"-p {board.port}"] if board.port else [])]
     spec = f"ssh={' '.join([*options, destination])}//python={shlex.quote(board.python or 'python3')}"

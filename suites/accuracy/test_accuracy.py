@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pytest_rknpu.errors import ConformanceFailure
+from pytest_rknpu.errors import ConformanceFailure, Inconclusive
 from pytest_rknpu.fixtures import Inference, ItemRecord, LiveBoard
-from pytest_rknpu.measure import Tolerance, judge_outputs, judge_top1
-from pytest_rknpu.measure.steps import grid_step
+from pytest_rknpu.measure import (
+    MemoryLayout,
+    Tolerance,
+    count_top1,
+    judge_outputs,
+    judge_top1,
+    locate_violations,
+)
+from pytest_rknpu.measure.grids import int8_step
 from pytest_rknpu.models.execute import output_steps, run_onnx
 from pytest_rknpu.models.tolerances import AGAINST_QUANTISED, DECLARED, in_output_units
 from pytest_rknpu.models.user_data import Samples
@@ -20,6 +28,7 @@ from pytest_rknpu.session.user_inference import simulate_user_model
 from pytest_rknpu.toolchain import CompileOptions, simulate, toolkit_status
 
 Floats = NDArray[np.float32]
+LayoutsOf = Callable[[Subject, list[Floats]], list[MemoryLayout]]
 
 MODELS = sorted(DECLARED)
 # Enough to see a layer that rounds another way; each sample is judged.
@@ -37,21 +46,40 @@ def require_none(problems: list[str]) -> None:
 @pytest.mark.requirement("ACC-01")
 @pytest.mark.models(*MODELS)
 def test_board_agrees_with_the_float_model(
-    inference: Inference, record: ItemRecord, subject: Subject
+    inference: Inference, record: ItemRecord, subject: Subject, layouts: LayoutsOf
 ) -> None:
     """Cosine, SQNR, largest error, bias of each output, top-1 of a classifier: within what is declared."""
     actual = inference(subject.model, subject.samples.inputs)
     reference, computed_by = subject.float_outputs(subject.samples)
     record.note(f"reference: {computed_by}")
-    problems = judge_outputs(reference, actual, subject.tolerances_for(len(reference)), record.measure)
+    require_trained(reference[0], subject)
+    tolerances = subject.tolerances_for(len(reference))
+    problems = judge_outputs(reference, actual, tolerances, record.measure)
+    if problems:
+        problems += locate_violations(reference, actual, tolerances, layouts(subject, reference))
     if subject.top1_drop is not None:
         problems += judge_top1(reference[0], actual[0], subject.labels, subject.top1_drop, record.measure)
     require_none(problems)
     if not subject.declares:
-        figures = ", ".join(f"{m.name} {m.value:.6g}" for m in record.measurements)
+        figures = ", ".join(
+            f"{m.name} {m.value:.6g}" if isinstance(m.value, float) else f"{m.name} {m.value}"
+            for m in record.measurements
+        )
         pytest.skip(
             f'measured, not judged: [[model]] "{subject.name}" declares neither tolerances nor top1_drop '
             f"({figures})"
+        )
+
+
+def require_trained(scores: Floats, subject: Subject) -> None:
+    """The float model has to be as good as its owner says, else it is fed with something wrong."""
+    if subject.float_top1 is None or subject.labels is None:
+        return
+    reached = count_top1(scores, subject.labels).share
+    if reached < subject.float_top1:
+        raise Inconclusive(
+            f"mistrusted: the float model itself gets {reached:.1%} of {subject.name}'s labels right, "
+            f"declared: {subject.float_top1:.1%}; see that mean, std, layout, channel order are the model's"
         )
 
 
@@ -79,9 +107,11 @@ def quantised_reference(
 
 
 def own_tolerance(model: UserModel, reference: Floats) -> Tolerance:
-    """One step of the grid that the reference shows; without a grid, only that both point the same way."""
-    if model.table.built_dtype in ON_A_GRID:
-        return in_output_units(AGAINST_QUANTISED, grid_step(reference))
+    """One step of the grid that the reference shows. Without one (float16, or a last layer that is computed in
+    float) only that both point the same way."""
+    step = int8_step(reference) if model.table.built_dtype in ON_A_GRID else None
+    if step is not None:
+        return in_output_units(AGAINST_QUANTISED, step)
     return Tolerance(AGAINST_QUANTISED.cosine_at_least, AGAINST_QUANTISED.sqnr_db_at_least, inf, inf)
 
 
@@ -95,7 +125,7 @@ def require_toolkit() -> None:
 @pytest.mark.requirement("ACC-02")
 @pytest.mark.models(*MODELS)
 def test_board_agrees_with_the_quantised_model(
-    board: LiveBoard, inference: Inference, record: ItemRecord, subject: Subject
+    board: LiveBoard, inference: Inference, record: ItemRecord, subject: Subject, layouts: LayoutsOf
 ) -> None:
     """Within one step of the output's grid: what quantisation costs is not in the difference."""
     if board.board.runtime == "simulator":
@@ -104,4 +134,7 @@ def test_board_agrees_with_the_quantised_model(
     samples = subject.samples.first(QUANTISED_SAMPLES)
     actual = inference(subject.model, samples.inputs)
     reference, tolerances = quantised_reference(board, subject, samples)
-    require_none(judge_outputs(reference, actual, tolerances, record.measure))
+    problems = judge_outputs(reference, actual, tolerances, record.measure)
+    if problems:
+        problems += locate_violations(reference, actual, tolerances, layouts(subject, reference))
+    require_none(problems)

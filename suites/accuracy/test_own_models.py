@@ -22,11 +22,11 @@ def own(user_models: UserModels, name: str) -> UserModel:
 
 
 @pytest.mark.requirement("ACC-06")
-@pytest.mark.models()
+@pytest.mark.models
 def test_no_more_operators_fall_to_the_cpu_than_declared(
     board: LiveBoard, user_models: UserModels, record: ItemRecord, model_name: str
 ) -> None:
-    """The compiler's own table says where each operator runs; cpu_operators of the table says how many may."""
+    """The compiler's table says where each operator runs, cpu_operators says how many may fall."""
     model = own(user_models, model_name)
     fallen = own_build(board.board, model).cpu_operators
     record.measure("operators on the CPU", len(fallen))
@@ -45,17 +45,19 @@ def test_no_more_operators_fall_to_the_cpu_than_declared(
 
 
 @pytest.mark.requirement("ACC-07")
-@pytest.mark.models()
+@pytest.mark.models
 def test_each_layer_is_held_against_the_float_model(
     board: LiveBoard, subject: Subject, record: ItemRecord
 ) -> None:
-    """The toolkit's accuracy_analysis of one sample: names the layers that lose most. Measured, not judged."""
+    """The toolkit's accuracy_analysis of one sample names the layers that lose most. Measured, not judged."""
     runtime, model = board.board.runtime, subject.model
     assert isinstance(model, UserModel)
     if runtime not in ("simulator", "connected"):
         pytest.skip(f"{board.board.name}: accuracy_analysis needs the simulator or a connected board")
     if model.table.built_dtype == "prequantised":
-        pytest.skip(f"{subject.name} is quantised already: accuracy_analysis has no float model to compare with")
+        pytest.skip(
+            f"{subject.name} is quantised already: accuracy_analysis has no float model to compare with"
+        )
     sample = [array[:1] for array in subject.samples.inputs]
     if runtime == "connected":
         layers = board.session.layers(model, sample)

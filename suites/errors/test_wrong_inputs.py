@@ -8,7 +8,17 @@ import pytest
 
 from pytest_rknpu.agent.abi import RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE, rknn_query_cmd
 from pytest_rknpu.agent.abi import rknn_tensor_type as Type
-from pytest_rknpu.session import LoadedModel, Npu, Program, ZeroCopy, require_refused
+from pytest_rknpu.errors import ConformanceFailure
+from pytest_rknpu.session import (
+    LoadedModel,
+    Npu,
+    Program,
+    ZeroCopy,
+    code_name,
+    require_error,
+    require_refused,
+    require_survived,
+)
 from pytest_rknpu.session.references import passed_through
 from pytest_rknpu.session.zero_copy import bound_attr
 
@@ -69,10 +79,9 @@ def test_query_of_an_index_that_is_not_there(npu: Npu, model: LoadedModel, query
     with program.child("child"):
         program.init("a", model.sha256)
         program.query("a", rknn_query_cmd[query], "answer", index=7, expect=ANY)
-    child = npu.execute(program)["child"]
-    if child["outcome"] == "done":
-        child["reply"]["values"]["code"] = child["reply"]["values"]["answer"]["code"]
-    require_refused(npu, child, "code", f"{query} of index 7")
+    what = f"{query} of index 7"
+    values = require_survived(npu, npu.execute(program)["child"], what)
+    require_error(npu, values["answer"]["code"], what)
     npu.require_health()
 
 
@@ -107,20 +116,23 @@ def test_destroyed_context(npu: Npu, model: LoadedModel, use: str) -> None:
         io.open(program)
         program.call("rknn_destroy", [context], "destroyed")
         program.call(use, arguments[use], "code")
-    child = npu.execute(program)["child"]
-    if use == "rknn_create_mem":
-        _require_null(npu, child, f"{use} with a destroyed context")
-    else:
-        require_refused(npu, child, "code", f"{use} with a destroyed context")
+    what = f"{use} with a destroyed context"
+    values = _after_destroying(npu, program, what)
+    if use != "rknn_create_mem":
+        require_error(npu, values["code"], what)
+    elif values["code"] != 0:
+        raise ConformanceFailure(f"board {npu.session.board.name}: {what} gave a memory, not NULL")
     npu.require_health()
 
 
-def _require_null(npu: Npu, child: dict[str, Any], what: str) -> None:
-    """A function that returns a pointer refuses with NULL, which ``call`` saves as 0."""
-    if child["outcome"] == "done" and child["reply"]["ok"]:
-        values = child["reply"]["values"]
-        values["code"] = -1 if values["code"] == 0 else 0
-    require_refused(npu, child, "code", what)
+def _after_destroying(npu: Npu, program: Program, what: str) -> dict[str, Any]:
+    """Run the child; its values, once it is certain that what was to be destroyed is."""
+    values = require_survived(npu, npu.execute(program)["child"], what)
+    if values["destroyed"] != 0:
+        raise ConformanceFailure(
+            f"board {npu.session.board.name}: {what}: destroying it returned {code_name(values['destroyed'])}"
+        )
+    return values
 
 
 @pytest.mark.requirement("ERR-04")
@@ -141,5 +153,6 @@ def test_destroyed_memory(npu: Npu, model: LoadedModel, use: str) -> None:
         program.create_mem("passing", "a", model.description.internal_size)
         program.call("rknn_destroy_mem", [context, memory], "destroyed")
         program.call(use, arguments[use], "code")
-    require_refused(npu, npu.execute(program)["child"], "code", f"{use} with a destroyed memory")
+    what = f"{use} with a destroyed memory"
+    require_error(npu, _after_destroying(npu, program, what)["code"], what)
     npu.require_health()

@@ -17,13 +17,22 @@ ALWAYS_TIMED = ("digits_cnn", "probe_wide")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One item for each of a few models on one core, and for each model and core mask that a budget names."""
+    """One item for each of a few models and each of boards.toml on one core, and for each model and core mask
+    that a budget names."""
     if "timed" not in metafunc.fixturenames:
         return
-    pairs = [(name, ONE_CORE) for name in ALWAYS_TIMED]
+    pairs = [(name, ONE_CORE) for name in (*ALWAYS_TIMED, *_own_models(metafunc.config))]
     pairs += [pair for pair in _budgeted(metafunc.config) if pair not in pairs]
     ids = [f"{name}-{core_mask}" for name, core_mask in pairs]
     metafunc.parametrize("timed", pairs, ids=ids, indirect=True)
+
+
+def _own_models(config: pytest.Config) -> list[str]:
+    """The models of boards.toml."""
+    try:
+        return [model.name for model in config.stash[RUN].models]
+    except ConfigurationError:
+        return []
 
 
 def _budgeted(config: pytest.Config) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from pytest_rknpu.inventory.budgets import one_core
 from pytest_rknpu.measure import Rule, judge_ratio
 from pytest_rknpu.session import LoadedModel, Program, ZeroCopy
 from pytest_rknpu.session.latency import Latency, record_comparison, require_within
-from pytest_rknpu.session.timing import WARM_UP, compare_calls, open_context
+from pytest_rknpu.session.timing import WARM_UP, compare_calls, open_context, timing_inputs
 
 PROCESSES = 3
 SLOWER = 0.10
@@ -22,8 +22,8 @@ several cores are said to be slower only where it is more than that."""
 def test_several_cores_are_not_slower_than_one(latency: Latency, probe: LoadedModel, blocks: int) -> None:
     """Every core mask of the SoC, interleaved at random; the median of the ratios to one core decides."""
     npu = latency.npu
-    masks = npu.soc.core_masks
-    data = npu.random_inputs(probe, 1)[0]
+    masks = npu.core_masks
+    data = timing_inputs(npu, probe)
 
     def record(order: bytes) -> Program:
         program = Program()

@@ -30,7 +30,7 @@ def test_no_input_is_faster_the_second_time(latency: Latency, probe: LoadedModel
     def record(order: bytes) -> Program:
         program = Program()
         for context in (VARIED, SAME):
-            open_context(program, ZeroCopy(context, probe), core_mask, inputs[0])
+            open_context(program, ZeroCopy(context, probe), core_mask, inputs[:1])
         with program.aside() as before:  # both are written before every run: the CPU's work is the same
             program.write(ZeroCopy(SAME, probe).input, inputs[0])
             program.write_cycle(ZeroCopy(VARIED, probe).input, inputs[1:])

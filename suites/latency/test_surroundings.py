@@ -10,7 +10,7 @@ from pytest_rknpu.fixtures import Effort
 from pytest_rknpu.inventory.budgets import one_core
 from pytest_rknpu.session import LoadedModel, Program, ZeroCopy
 from pytest_rknpu.session.latency import Latency, record_quantiles
-from pytest_rknpu.session.timing import WARM_UP, open_context, run_process
+from pytest_rknpu.session.timing import WARM_UP, open_context, run_process, timing_inputs
 
 pytestmark = pytest.mark.needs("time")
 
@@ -50,7 +50,7 @@ def _opened(latency: Latency, *contexts: ZeroCopy) -> Program:
     program = Program()
     npu = latency.npu
     for io in contexts:
-        open_context(program, io, one_core(npu.soc), npu.random_inputs(io.model, 1)[0])
+        open_context(program, io, one_core(npu.soc), timing_inputs(npu, io.model))
     return program
 
 

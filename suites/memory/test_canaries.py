@@ -10,7 +10,15 @@ import pytest
 from pytest_rknpu.agent.abi import RKNN_FLAG_MEM_ALLOC_OUTSIDE
 from pytest_rknpu.errors import ConformanceFailure
 from pytest_rknpu.fixtures import Effort
-from pytest_rknpu.session import BIDIRECTIONAL, FROM_DEVICE, TO_DEVICE, Npu, Program, ZeroCopy
+from pytest_rknpu.session import (
+    BIDIRECTIONAL,
+    FROM_DEVICE,
+    TO_DEVICE,
+    LoadedModel,
+    Npu,
+    Program,
+    ZeroCopy,
+)
 from pytest_rknpu.session.layout import from_memory
 from pytest_rknpu.session.zero_copy import bound_attr, significant_bytes
 
@@ -45,11 +53,10 @@ class Guarded:
 
 
 @pytest.mark.requirement("MEM-04")
-@pytest.mark.parametrize("name", ["probe_chain", "probe_wide"])
-def test_canaries_stay_whole(npu: Npu, effort: Effort, name: str) -> None:
+@pytest.mark.models("probe_chain", "probe_wide")
+def test_canaries_stay_whole(npu: Npu, effort: Effort, named: LoadedModel) -> None:
     """Input, output, internal and weight memory lie between canaries; the runs change no weights."""
-    model = npu.model(name)
-    description, context = model.description, "a"
+    model, description, context = named, named.description, "a"
     memories = {
         "input": Guarded("input", description.inputs[0].native_size),
         "output": Guarded("output", description.outputs[0].native_size),
@@ -62,19 +69,21 @@ def test_canaries_stay_whole(npu: Npu, effort: Effort, name: str) -> None:
     for memory in memories.values():
         memory.create(program, context)
     program.bind_weights(context, "weights")
-    # The library fills the weights on the CPU and leaves the sync to the application (MEM-14).
-    program.sync("weights", TO_DEVICE, context)
-    program.read("weights", "weights before")
     program.bind_internal(context, "internal")
     program.bind(context, "input", bound_attr(description.inputs[0].native, "input"))
     program.bind(context, "output", bound_attr(description.outputs[0].native, "output"))
+    # Memory from outside is the application's to sync: the library fills the weights on the CPU (MEM-14), and
+    # whether rknn_run maintains imported memory is open. The whole rooms are synced, for the canaries too.
+    program.sync(memories["weights"].room, TO_DEVICE, context)
+    program.read("weights", "weights before")
     with program.repeat(effort.rounds(10)):
         program.write("input", data)
+        program.sync(memories["input"].room, TO_DEVICE, context)
         program.run(context)
+        program.sync(memories["output"].room, FROM_DEVICE, context)
         program.compare("output", npu.reference(model, [data])[0], "result", mask=mask)
     for memory in memories.values():
         memory.check(program, context)
-    program.sync("weights", FROM_DEVICE, context)
     program.read("weights", "weights after")
     values = npu.execute(program)
     for saved, compared in values.items():
@@ -85,10 +94,10 @@ def test_canaries_stay_whole(npu: Npu, effort: Effort, name: str) -> None:
 
 
 @pytest.mark.requirement("MEM-05")
-@pytest.mark.parametrize("name", ["probe_pointwise", "probe_chain", "probe_wide", "digits_cnn"])
-def test_outputs_are_fully_written(npu: Npu, name: str) -> None:
+@pytest.mark.models("probe_pointwise", "probe_chain", "probe_wide", "digits_cnn")
+def test_outputs_are_fully_written(npu: Npu, named: LoadedModel) -> None:
     """Prefills 0xA5 and 0x5A end in the same bytes; padding is excluded."""
-    model = npu.model(name)
+    model = named
     data = npu.random_inputs(model, 1)[0]
     io = ZeroCopy("a", model, flags=npu.application_syncs)
     program = Program()

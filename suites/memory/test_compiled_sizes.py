@@ -9,9 +9,11 @@ from pytest_rknpu.fixtures import BuildOf, ItemRecord
 from pytest_rknpu.session import Npu
 from pytest_rknpu.toolchain.memory_sizes import disagreements, internal_range, weight_range
 
+MODELS = ["probe_pointwise", "probe_chain", "probe_wide", "probe_stride", "digits_cnn"]
+
 
 @pytest.mark.requirement("MEM-01")
-@pytest.mark.models("probe_pointwise", "probe_chain", "probe_wide", "probe_stride", "digits_cnn")
+@pytest.mark.parametrize("model_name", MODELS)
 def test_reported_sizes_agree_with_the_build_log(
     npu: Npu, build: BuildOf, record: ItemRecord, model_name: str
 ) -> None:

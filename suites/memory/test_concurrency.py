@@ -27,15 +27,7 @@ def test_threads_do_not_mix(npu: Npu, chain: LoadedModel, effort: Effort, relati
             io.bind(program)
         else:
             io.open(program)
-    rounds = effort.rounds(300)
-    with program.threads() as threads:
-        for io in contexts:
-            with threads.group():
-                _work(npu, program, io, rounds)
-    values = npu.execute(program, deadline_s=300)
-    for io in contexts:
-        npu.require_same(values[io.context], f"{io.context} of {WORKERS} ({relation} contexts)")
-    npu.record_bound(rounds * WORKERS)
+    _side_by_side(npu, program, contexts, effort.rounds(300), f"of {WORKERS} ({relation} contexts)")
 
 
 @pytest.mark.requirement("MEM-11")
@@ -54,6 +46,7 @@ def test_processes_do_not_mix(npu: Npu, chain: LoadedModel, effort: Effort) -> N
     for name in names:
         saved = require_survived(npu, values[name], f"{name} of {len(names)}")
         npu.require_same(saved[f"context of {name}"], f"{name} of {len(names)}")
+    npu.record_bound(rounds * len(names))
 
 
 @pytest.mark.requirement("MEM-11")
@@ -67,14 +60,7 @@ def test_cores_do_not_mix(npu: Npu, chain: LoadedModel, effort: Effort) -> None:
     for io, mask in zip(contexts, masks, strict=True):
         io.open(program)
         program.set_core_mask(io.context, mask)
-    rounds = effort.rounds(60)
-    with program.threads() as threads:
-        for io in contexts:
-            with threads.group():
-                _work(npu, program, io, rounds)
-    values = npu.execute(program, deadline_s=300)
-    for io in contexts:
-        npu.require_same(values[io.context], f"{io.context} beside the other cores")
+    _side_by_side(npu, program, contexts, effort.rounds(60), "beside the other cores")
 
 
 @pytest.mark.requirement("MEM-11")
@@ -88,7 +74,7 @@ def test_every_core_mask_gives_the_same_bytes(npu: Npu, chain: LoadedModel, wide
         program = Program()
         io = ZeroCopy("a", model)
         io.open(program)
-        for mask in npu.soc.core_masks:
+        for mask in npu.core_masks:
             program.set_core_mask(io.context, rknn_core_mask[mask])
             program.fill(io.output, BACKGROUND)
             program.sync(io.output, TO_DEVICE, io.context)
@@ -97,8 +83,20 @@ def test_every_core_mask_gives_the_same_bytes(npu: Npu, chain: LoadedModel, wide
             io.compare_output(program, [expected], mask)
         io.close(program)
         values = npu.execute(program)
-        for mask in npu.soc.core_masks:
+        for mask in npu.core_masks:
             npu.require_same(values[mask], f"{model.name} with {mask}")
+
+
+def _side_by_side(npu: Npu, program: Program, contexts: list[ZeroCopy], rounds: int, where: str) -> None:
+    """Each of ``contexts``, which ``program`` has opened, in a thread of its own; all are right."""
+    with program.threads() as threads:
+        for io in contexts:
+            with threads.group():
+                _work(npu, program, io, rounds)
+    values = npu.execute(program, deadline_s=300)
+    for io in contexts:
+        npu.require_same(values[io.context], f"{io.context} {where}")
+    npu.record_bound(rounds * len(contexts))
 
 
 def _work(npu: Npu, program: Program, io: ZeroCopy, rounds: int) -> None:

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_rknpu.agent.abi import RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE, rknn_query_cmd
+from pytest_rknpu.agent.abi import RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE
 from pytest_rknpu.errors import ConformanceFailure
 from pytest_rknpu.fixtures import Effort
-from pytest_rknpu.session import BIDIRECTIONAL, TO_DEVICE, LoadedModel, Npu, Program, ZeroCopy
+from pytest_rknpu.session import (
+    BIDIRECTIONAL,
+    FROM_DEVICE,
+    TO_DEVICE,
+    LoadedModel,
+    Npu,
+    Program,
+    ZeroCopy,
+)
 
 CANARY = 0xC5
 POISON = 0xEE
@@ -16,32 +24,26 @@ POISON = 0xEE
 @pytest.mark.requirement("MEM-01")
 def test_reported_sizes_are_plausible(npu: Npu, chain: LoadedModel, wide: LoadedModel) -> None:
     """RKNN_QUERY_MEM_SIZE: sizes are there, the larger network's internal memory is larger, sums hold."""
-    program = Program()
-    for loaded in (chain, wide):
-        program.init(loaded.name, loaded.sha256)
-        program.query(loaded.name, rknn_query_cmd.RKNN_QUERY_MEM_SIZE, loaded.name)
-        program.destroy(loaded.name)
-    values = npu.execute(program)
-    for loaded in (chain, wide):
-        for key in (
-            "total_weight_size",
-            "total_internal_size",
-            "total_dma_allocated_size",
-            "total_sram_size",
-        ):
-            npu.record.measure(f"{loaded.name} {key}", values[loaded.name][key], "B")
-    for loaded in (chain, wide):
-        sizes = values[loaded.name]
-        least = int(sizes["total_weight_size"]) + int(sizes["total_internal_size"])
-        problems = [key for key in ("total_weight_size", "total_internal_size") if sizes[key] <= 0]
-        if 0 < sizes["total_dma_allocated_size"] < least:
-            problems.append("total_dma_allocated_size (less than weights and internal memory together)")
-        if sizes["free_sram_size"] > sizes["total_sram_size"] > 0:
-            problems.append("free_sram_size (more than there is)")
+    sizes = {loaded.name: npu.session.memory_sizes(loaded.sha256) for loaded in (chain, wide)}
+    for name, size in sizes.items():
+        npu.record.measure(f"{name} total_weight_size", size.weight, "B")
+        npu.record.measure(f"{name} total_internal_size", size.internal, "B")
+        npu.record.measure(f"{name} total_dma_allocated_size", size.dma, "B")
+        npu.record.measure(f"{name} total_sram_size", size.sram, "B")
+    for name, size in sizes.items():
+        problems = []
+        if size.weight <= 0 or size.internal <= 0:
+            problems.append("there are no weights or no internal memory")
+        # A context that waits for memory from outside has allocated none.
+        if not size.from_outside and 0 < size.dma < size.weight + size.internal:
+            problems.append("the DMA bytes are fewer than weights and internal memory together")
+        if size.free_sram > size.sram > 0:
+            problems.append("more SRAM is free than there is")
         if problems:
-            raise ConformanceFailure(f"{loaded.name}: implausible {', '.join(problems)}: {sizes}")
-    if values[wide.name]["total_internal_size"] <= values[chain.name]["total_internal_size"]:
-        raise ConformanceFailure(f"the larger network does not report more internal memory: {values}")
+            raise ConformanceFailure(f"{name}: {'; '.join(problems)}: {size}")
+    # By the compiler's own tables probe_wide needs about ten times as much, on every SoC.
+    if sizes[wide.name].internal <= sizes[chain.name].internal:
+        raise ConformanceFailure(f"the larger network does not report more internal memory: {sizes}")
 
 
 @pytest.mark.requirement("MEM-02")
@@ -53,10 +55,10 @@ def test_two_models_take_turns_on_one_internal_buffer(
     inputs = {io.context: npu.random_inputs(io.model, 2) for io in runs}
     expected = {io.context: npu.reference(io.model, inputs[io.context]) for io in runs}
     program = Program()
-    largest = max(io.model.description.internal_size for io in runs)
+    largest, owner = max(io.model.description.internal_size for io in runs), runs[0].context
     for io in runs:
         program.init(io.context, io.model.sha256, flags=io.flags)
-    program.create_mem("internal", runs[0].context, largest)
+    program.create_mem("internal", owner, largest)
     for io in runs:
         program.import_fd(
             f"{io.context} internal", io.context, "internal", io.model.description.internal_size
@@ -65,8 +67,9 @@ def test_two_models_take_turns_on_one_internal_buffer(
         io.bind(program)
     with program.repeat(effort.rounds(20)):
         for io in runs:
+            program.sync("internal", FROM_DEVICE, owner)  # or stale lines could come back later
             program.fill("internal", POISON)
-            program.sync("internal", TO_DEVICE, io.context)
+            program.sync("internal", TO_DEVICE, owner)
             program.write_cycle(io.input, inputs[io.context])
             program.run(io.context)
             io.compare_output(program, expected[io.context], io.context)

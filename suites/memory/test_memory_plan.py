@@ -11,21 +11,18 @@ from pytest_rknpu.toolchain.memory_plan import check_plan
 
 
 @pytest.mark.requirement("MEM-12")
-@pytest.mark.models(*models.names())
+@pytest.mark.parametrize("model_name", models.names())
 def test_no_two_live_tensors_share_memory(build: BuildOf, record: ItemRecord, model_name: str) -> None:
     """Live ranges against places; work in place and slices of a Concat may share; the end is the total."""
     built = build(model_name)
     if built.graph is None:
         raise Inconclusive(f"{model_name}: the toolkit wrote no graph, so that no tensor's producer is known")
-    findings = []
-    for number, plan in enumerate(built.log.plans):
-        check = check_plan(plan, built.graph)
-        record.measure("tensors judged", len(check.tensors))
-        record.measure("internal memory", plan.internal_total.bytes, "B")
-        if check.unknown:
-            record.note(f"judged from their first reader on, producer unknown: {', '.join(check.unknown)}")
-        findings += [f"input shape {number}: {finding}" for finding in check.findings]
-    if findings:
-        raise ConformanceFailure(
-            f"{model_name}, RKNN-Toolkit2 {built.log.toolkit_version}: " + "; ".join(findings)
-        )
+    plan = built.log.plan
+    check = check_plan(plan, built.graph)
+    record.measure("tensors judged", len(check.tensors))
+    record.measure("internal memory", plan.internal_total.bytes, "B")
+    if check.unknown:
+        record.note(f"judged from their first reader on, producer unknown: {', '.join(check.unknown)}")
+    if check.findings:
+        toolkit = built.log.toolkit_version
+        raise ConformanceFailure(f"{model_name}, RKNN-Toolkit2 {toolkit}: {'; '.join(check.findings)}")

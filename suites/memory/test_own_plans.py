@@ -16,7 +16,7 @@ UNKNOWN_SHARE = 0.5
 
 
 @pytest.mark.requirement("MEM-12")
-@pytest.mark.models()
+@pytest.mark.models
 def test_no_two_live_tensors_share_memory(
     board: LiveBoard, user_models: UserModels, record: ItemRecord, model_name: str
 ) -> None:

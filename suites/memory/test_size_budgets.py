@@ -31,7 +31,7 @@ def test_memory_stays_within_its_budget(npu: Npu, request: pytest.FixtureRequest
                 broken.append(f"{name} is {size}, its budget {limit}")
     if not judged:
         pytest.skip(
-            f"no [[budget]] of boards.toml gives weight_bytes or internal_bytes for {board.name} ({board.soc})"
+            f"no [[budget]] of boards.toml has weight_bytes or internal_bytes for {board.name} ({board.soc})"
         )
     if broken:
         raise ConformanceFailure(f"board {board.name}: {'; '.join(broken)}")

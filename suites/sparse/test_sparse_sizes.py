@@ -1,6 +1,6 @@
 """SPARSE-07: what sparse inference saves, in weight bytes and predicted cycles (guide 4.1.7).
 
-Time on silicon is not judged here. Sparse weights come with an index, and on RK3576 with a fixed part, so
+The clock is test_sparse_time's. Sparse weights come with an index, and on RK3576 with a fixed part, so
 that small layers may grow: of small models only the cycles are judged, the sizes are said.
 """
 
@@ -55,7 +55,7 @@ def slower(sparse: Plan, dense: Plan) -> Sequence[str]:
 def test_sparse_weights_are_smaller_and_not_slower(
     board: LiveBoard, plan_of: PlanOf, toolkit: str, record: ItemRecord, mode: Mode
 ) -> None:
-    """A model of 670 KB, pruned, with sparse_infer on and off."""
+    """A model with 658 KB of weights, pruned, with sparse_infer on and off."""
     probe = sparse_probes.aligned()
     pruned, _ = prune_onnx(probe.onnx, mode)
     sparse, dense = plan_of(pruned, probe.calibration), plan_of(pruned, probe.calibration, sparse_infer=False)

@@ -18,6 +18,10 @@ def model(npu: Npu, request: pytest.FixtureRequest) -> LoadedModel:
 
 
 @pytest.fixture
-def sensitivity(npu: Npu) -> Sensitivity:
-    """Control of this board with the flags (F) set, measured for this test on the byte-exact probe."""
-    return measure_sensitivity(npu, npu.model("probe_pointwise"))
+def sensitivity(npu: Npu, request: pytest.FixtureRequest) -> Sensitivity:
+    """Control of this board with the flags (F) set, measured for this test on the byte-exact probe.
+
+    In the same kind of memory, where the test has the parameter ``alloc_flags``.
+    """
+    parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    return measure_sensitivity(npu, npu.model("probe_pointwise"), parameters.get("alloc_flags"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from pytest_rknpu.errors import ConformanceFailure, Inconclusive
@@ -19,6 +21,7 @@ from pytest_rknpu.session import (
 )
 
 LINE = 64  # bytes of a cache line
+PAGE = 4096
 
 
 @pytest.mark.requirement("SYNC-05")
@@ -76,12 +79,14 @@ def test_partial_lines_are_covered(
         content = content[:offset] + data + content[offset + length :]
         writes.append((offset, data))
         contents.append(content)
+    expected = npu.reference(model, contents)
+    shown = sum(before != after for before, after in pairwise(expected))
+    if shown < len(expected) - 1:
+        raise Inconclusive(f"the model shows {shown} of {len(expected) - 1} changes: the rest was not tested")
     io = ZeroCopy("a", model, flags=npu.application_syncs)
     program = Program()
     io.open(program)
-    for number, ((offset, data), whole, output) in enumerate(
-        zip(writes, contents, npu.reference(model, contents), strict=True)
-    ):
+    for number, ((offset, data), whole, output) in enumerate(zip(writes, contents, expected, strict=True)):
         program.write(io.input, data if number else whole, offset=offset if number else 0)
         program.sync(io.input, TO_DEVICE, io.context)
         program.run(io.context)
@@ -96,12 +101,18 @@ def test_partial_lines_are_covered(
 
 
 @pytest.mark.requirement("SYNC-07")
-@pytest.mark.parametrize("offset", [0, 16, 48, 64, 4096], ids=lambda value: f"offset{value}")
-@pytest.mark.expects_runtime_errors
-def test_neighbours_survive(npu: Npu, model: LoadedModel, effort: Effort, offset: int) -> None:
+@pytest.mark.parametrize(
+    "offset",
+    [0, *(pytest.param(offset, marks=pytest.mark.expects_runtime_errors) for offset in (16, 48, 64)), PAGE],
+    ids=lambda value: f"offset{value}",
+)
+def test_neighbours_survive(
+    npu: Npu, model: LoadedModel, sensitivity: Sensitivity, effort: Effort, offset: int
+) -> None:
     """The CPU dirties the bytes beside an imported output while the NPU writes it: both survive.
 
-    A runtime may refuse to create or bind memory at an unaligned offset; it may not at a cache line's start.
+    A runtime may refuse to create or bind memory at an offset. Which it needs no document says (a sample of
+    the SDK aligns to 128 bytes); a whole page is never refused.
     """
     size = ZeroCopy("a", model).output_size
     patterns = npu.random_inputs(model, 2)
@@ -109,13 +120,13 @@ def test_neighbours_survive(npu: Npu, model: LoadedModel, effort: Effort, offset
     io = ZeroCopy("a", model, flags=npu.application_syncs)
     opening = Program()
     io.open(opening)
-    opening.create_mem("base", io.context, offset + size + 4096)
+    opening.create_mem("base", io.context, offset + size + PAGE)
     npu.execute(opening)
     refusal = _import_and_bind(npu, io, model, size, offset)
     if refusal:
         npu.record.note(refusal)
-        if offset % LINE == 0:
-            raise ConformanceFailure(f"memory imported at the aligned offset {offset} was refused: {refusal}")
+        if offset % PAGE == 0:
+            raise ConformanceFailure(f"memory imported at the page offset {offset} was refused: {refusal}")
         return
     program = Program()
     with program.repeat(effort.rounds(30)):
@@ -140,6 +151,7 @@ def test_neighbours_survive(npu: Npu, model: LoadedModel, effort: Effort, offset
     for name in ("before", "after"):
         if name in values:
             npu.require_same(values[name], f"the CPU's bytes {name} the imported output at offset {offset}")
+    require_sensitive(sensitivity.from_device, "FROM_DEVICE")
 
 
 def _import_and_bind(npu: Npu, io: ZeroCopy, model: LoadedModel, size: int, offset: int) -> str | None:

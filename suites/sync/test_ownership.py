@@ -15,6 +15,7 @@ from pytest_rknpu.session import (
     ZeroCopy,
     require_sensitive,
 )
+from pytest_rknpu.session.hand_over import hand_overs
 
 PATTERNS = 4
 CACHE_BYTES = 4 * 1024 * 1024  # more than the last-level cache of any of these SoCs
@@ -51,20 +52,9 @@ def test_ownership_flips_for_ever(
 ) -> None:
     """3,000 hand-overs between CPU and NPU; the generation read is always the current one."""
     generations = npu.random_inputs(model, 8)
-    expected = npu.reference(model, generations)
     io = ZeroCopy("a", model, flags=npu.application_syncs)
-    program = Program()
-    io.open(program)
     rounds = effort.rounds(3000)
-    with program.repeat(rounds):
-        program.write_cycle(io.input, generations)
-        program.sync(io.input, TO_DEVICE, io.context)
-        program.run(io.context)
-        program.sync(io.output, FROM_DEVICE, io.context)
-        io.compare_output(program, expected, "output")
-    io.close(program)
-    npu.require_same(
-        npu.execute(program, deadline_s=300)["output"], "a generation read was not the current one"
-    )
+    compared = hand_overs(npu, io, generations, rounds, to_npu=TO_DEVICE, to_cpu=FROM_DEVICE, deadline_s=300)
+    npu.require_same(compared, "a generation read was not the current one")
     npu.record_bound(rounds)
     require_sensitive(min(sensitivity.to_device, sensitivity.from_device), "TO_DEVICE or FROM_DEVICE")

@@ -33,6 +33,9 @@ def test_versions_are_recorded(npu: Npu) -> None:
 def test_two_ways_to_ask_agree(npu: Npu, one: str, other: str) -> None:
     """The driver by sysfs and by rknn_query, the runtime by rknn_query and by its file's own string."""
     first, second = (npu.session.versions[name] for name in (one, other))
+    blocked = [text for text in (first, second) if text.startswith("probe blocked")]
+    if blocked:
+        raise Inconclusive(f"board {npu.session.board.name}: one way to ask is barred: {'; '.join(blocked)}")
     if not (is_value(first) and is_value(second)):
         pytest.skip(f"only one way to ask answers: {one} {first}, {other} {second}")
     numbers = [re.search(r"\d+\.\d+\.\d+\w*", text) for text in (first, second)]
@@ -61,13 +64,14 @@ def test_the_board_is_the_soc_of_boards_toml(npu: Npu) -> None:
 def test_the_npu_device_is_usable(npu: Npu) -> None:
     """Found by the driver's name, never by number or symlink, and it can be opened."""
     device, access = npu.session.facts["npu_device"], npu.session.facts["npu_access"]
+    if "blocked" in device:
+        raise Inconclusive(f"board {npu.session.board.name}: nobody may look: {device['blocked']}")
     if "value" not in device:
-        why = device.get("absent") or device.get("blocked")
         other = npu.session.facts["other_npu_driver"].get("value")
         hint = f"; another NPU driver is there instead: {other}" if other else ""
         raise ConformanceFailure(
-            f"board {npu.session.board.name}: no device of the rknpu driver ({why}){hint}. Load the "
-            "vendor's rknpu driver (its kernel, CONFIG_ROCKCHIP_RKNPU, the device tree's npu node enabled)"
+            f"board {npu.session.board.name}: no device of the rknpu driver ({device['absent']}){hint}. Load "
+            "the vendor's driver (its kernel, CONFIG_ROCKCHIP_RKNPU, the device tree's npu node enabled)"
         )
     npu.record.note(f"NPU device {', '.join(device['value']['nodes'])}, driver {device['value']['driver']}")
     if "value" not in access:

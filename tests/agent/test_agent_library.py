@@ -60,6 +60,16 @@ def test_a_missing_library_is_told(tmp_path: Path) -> None:
         open_library({"kind": "shared-object", "path": "librknn-that-nobody-has.so"})
 
 
+@pytest.mark.parametrize(("pointer_bits", "context_bits"), [(64, 64), (32, 32)])
+def test_contexts_are_32_bits_wide_in_a_32_bit_process(
+    fake_runtime: str, monkeypatch: pytest.MonkeyPatch, pointer_bits: int, context_bits: int
+) -> None:
+    """As the header has it: also for librknnrt of an rk3588 or rk3566 whose user space is armhf."""
+    monkeypatch.setattr("pytest_rknpu.agent.library.native_pointer_bits", lambda: pointer_bits)
+    opened = open_library({"kind": "shared-object", "path": fake_runtime, "context_bits": 64})
+    assert opened.context_bits == context_bits
+
+
 def test_a_damaged_library_with_a_right_header_is_the_loaders_business(
     tmp_path: Path, fake_runtime: str
 ) -> None:

@@ -168,11 +168,6 @@ def test_the_npu_is_known_by_its_driver(uevent: str, is_npu: bool) -> None:
     assert parsers.is_rknpu(parsers.parse_uevent(uevent)) is is_npu
 
 
-@pytest.mark.parametrize(("number", "text"), [(908, "0.9.8"), (10203, "1.2.3"), (802, "0.8.2"), (0, "0.0.0")])
-def test_driver_numbers(number: int, text: str) -> None:
-    assert parsers.parse_driver_number(number) == text
-
-
 def test_frequencies() -> None:
     assert parsers.parse_integers("300000000 1000000000 x -5 ²") == [300000000, 1000000000]
 

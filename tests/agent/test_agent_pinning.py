@@ -172,6 +172,20 @@ def guardian_of(sysfs: FakeSysfs) -> int:
     raise AssertionError("no guardian runs")
 
 
+def kill_guardian(sysfs: FakeSysfs) -> None:
+    """It dies some time after the signal was sent, and holds its lock until then. A zombie has no words."""
+    words = Path(f"/proc/{guardian_of(sysfs)}/cmdline")
+    os.kill(int(words.parent.name), signal.SIGKILL)
+
+    def has_died() -> bool:
+        try:
+            return not words.read_bytes()
+        except OSError:
+            return True
+
+    until(has_died)
+
+
 def test_a_signal_makes_the_guardian_restore(sysfs: FakeSysfs, pinned: Pinned) -> None:
     pin(pinned)
     os.kill(guardian_of(sysfs), signal.SIGTERM)
@@ -181,7 +195,7 @@ def test_a_signal_makes_the_guardian_restore(sysfs: FakeSysfs, pinned: Pinned) -
 
 def test_the_agent_restores_where_the_guardian_was_killed(sysfs: FakeSysfs, pinned: Pinned) -> None:
     pin(pinned)
-    os.kill(guardian_of(sysfs), signal.SIGKILL)
+    kill_guardian(sysfs)
     report = pinned.unpin()
     assert report["why"] == "the guardian of the clocks does not answer"
     assert sysfs.governors() == BEFORE
@@ -236,7 +250,7 @@ def test_killing_its_whole_process_group_leaves_nothing_pinned(
 def test_where_both_were_killed_the_next_agent_restores(
     sysfs: FakeSysfs, other_agent: subprocess.Popen[str], library: dict[str, Any], tmp_path: Path
 ) -> None:
-    os.kill(guardian_of(sysfs), signal.SIGKILL)
+    kill_guardian(sysfs)
     other_agent.kill()
     other_agent.wait()
     assert sysfs.governors() == PINNED
@@ -256,7 +270,7 @@ def test_pinning_again_restores_first_what_was_left(
     sysfs: FakeSysfs, other_agent: subprocess.Popen[str], pinned: Pinned
 ) -> None:
     """Else the pinned state would be taken for the one to put back."""
-    os.kill(guardian_of(sysfs), signal.SIGKILL)
+    kill_guardian(sysfs)
     other_agent.kill()
     other_agent.wait()
     assert pin(pinned)["npu"]["before"]["governor"] == "rknpu_ondemand"

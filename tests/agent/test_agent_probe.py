@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -233,3 +234,11 @@ def test_a_folder_that_cannot_be_listed_is_blocked(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(os, "listdir", shut)
     with pytest.raises(Blocked, match="Permission denied"):
         Root(str(tmp_path)).names("sys/class/drm", "card*")
+
+
+def test_the_table_in_the_text_names_every_fact(tmp_path: Path) -> None:
+    from pytest_rknpu.agent import probe as module
+
+    names = re.findall(r"^([a-z][a-z_, ]*?)  ", module.__doc__ or "", re.MULTILINE)
+    listed = [name for entry in names for name in entry.split(", ")]
+    assert [name for name in listed if name != "name"] == list(probe(str(tmp_path), SOFTWARE))

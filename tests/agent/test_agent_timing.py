@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -41,6 +42,15 @@ def test_perf_run_is_asked_after_each_run(bound: Run) -> None:
     found = bound(timed(count=7, perf_run=True))["timed"]
     assert found["perf_run_us"] == [1234] * 7  # the fake runtime's answer
     assert len(found["wall_ns"]) == 7
+
+
+def test_a_refused_perf_run_is_told_by_its_code(bound: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run was timed all the same."""
+    refused = SimpleNamespace(RKNN_QUERY_PERF_RUN=99)
+    monkeypatch.setattr("pytest_rknpu.agent.timing.QueryCommand", refused)
+    found = bound(timed(count=3, perf_run=True))["timed"]
+    assert found["perf_run_us"] == [-5] * 3
+    assert len(found["wall_ns"]) == 3
 
 
 def test_the_host_says_which_context_runs_when(bound: Run) -> None:

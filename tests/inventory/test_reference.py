@@ -1,4 +1,4 @@
-"""docs/boards.md says what the schema says."""
+"""The tables of the documentation say what the schema says."""
 
 from __future__ import annotations
 
@@ -7,22 +7,56 @@ from pathlib import Path
 
 import pytest
 
-from pytest_rknpu.inventory.reference import keys_table, main, socs_table, updated
+from pytest_rknpu.inventory.budget_table import Budget
+from pytest_rknpu.inventory.published import PUBLISHED_FPS, suggested_ms
+from pytest_rknpu.inventory.reference import (
+    budgets_table,
+    clocks_table,
+    keys_table,
+    main,
+    published_table,
+    socs_table,
+    updated,
+)
 from pytest_rknpu.inventory.schema import Board, only_with
 from pytest_rknpu.inventory.socs import SOCS
 
 CLONE = Path(__file__).parents[2]
 
 
-def test_docs_are_current() -> None:
-    text = (CLONE / "docs" / "boards.md").read_text(encoding="utf-8")
-    assert len(re.findall("<!-- generated: ", text)) == 2
-    assert updated(text) == text, "run: python -m pytest_rknpu.inventory.reference docs/boards.md"
+@pytest.mark.parametrize(("page", "tables"), [("boards", 2), ("latency", 3), ("budgets", 1)])
+def test_docs_are_current(page: str, tables: int) -> None:
+    text = (CLONE / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    assert len(re.findall("<!-- generated: ", text)) == tables
+    assert updated(text) == text, f"run: python -m pytest_rknpu.inventory.reference docs/{page}.md"
 
 
 def test_tables_name_every_key_and_soc() -> None:
     assert re.findall(r"^\| `(\w+)` ", keys_table(), re.MULTILINE) == list(Board.model_fields)
     assert re.findall(r"^\| (r\w+)", socs_table(), re.MULTILINE) == list(SOCS)
+    assert re.findall(r"^\| (r\w+)", clocks_table(), re.MULTILINE) == list(SOCS)
+    assert re.findall(r"^\| `(\w+)` ", budgets_table(), re.MULTILINE) == list(Budget.model_fields)
+    assert re.findall(r"^\| (\w+) \| [\d.]+:", published_table(), re.MULTILINE) == list(PUBLISHED_FPS)
+
+
+def test_suggested_budgets_are_looser_than_what_is_published() -> None:
+    for rates in PUBLISHED_FPS.values():
+        assert set(rates) <= set(SOCS)
+        for rate in rates.values():
+            p50, p99 = suggested_ms(rate)
+            assert 1000 / rate * 1.25 <= p50 <= 1000 / rate * 1.25 + 1
+            assert p50 < p99
+    assert suggested_ms(100.0) == (13.0, 15.0)
+    assert suggested_ms(450.7) == (2.8, 3.4)
+
+
+@pytest.mark.parametrize("key", Budget.model_fields)
+def test_examples_of_budgets_are_taken(key: str) -> None:
+    (example,) = Budget.model_fields[key].examples or []
+    table: dict[str, object] = {"model": "digits_cnn", "p50_ms": 1.0, key: example}
+    if key != "board":
+        table.setdefault("soc", "rk3588")
+    assert getattr(Budget.model_validate(table), key) == example
 
 
 def test_marked_parts_are_replaced_and_nothing_else(tmp_path) -> None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pytest_rknpu import models
 from pytest_rknpu.errors import ConformanceFailure, HarnessError, Inconclusive
 from pytest_rknpu.inventory.schema import Board
+from pytest_rknpu.measure import MemoryLayout
 from pytest_rknpu.models.execute import output_steps, run_onnx
 from pytest_rknpu.models.tolerances import DECLARED
 from pytest_rknpu.session import Subject, UserModels, subject_of
@@ -115,14 +116,19 @@ def shifted(model: models.Model, inputs: Floats) -> list[Floats]:
     ],
 )
 def test_a_wrong_board_fails(suite: ModuleType, record: ItemRecord, board: Board_) -> None:
-    with pytest.raises(ConformanceFailure, match="declared"):
-        suite.test_board_agrees_with_the_float_model(as_inference(board), record, of("digits_cnn"))
+    with pytest.raises(ConformanceFailure, match=r"declared.*elements differ by more than.*cache lines"):
+        suite.test_board_agrees_with_the_float_model(as_inference(board), record, of("digits_cnn"), layouts)
     assert {"output 0 cosine", "top-1"} <= {measurement.name for measurement in record.measurements}
+
+
+def layouts(subject: Subject, outputs: list[np.ndarray]) -> list[MemoryLayout]:
+    """As of a board that stores int8 in atoms of 16."""
+    return [MemoryLayout(16, 1) for _ in outputs]
 
 
 @pytest.mark.parametrize("name", sorted(DECLARED))
 def test_a_right_board_passes_and_is_measured(suite: ModuleType, record: ItemRecord, name: str) -> None:
-    suite.test_board_agrees_with_the_float_model(as_inference(quantised), record, of(name))
+    suite.test_board_agrees_with_the_float_model(as_inference(quantised), record, of(name), layouts)
     figures = {measurement.name for measurement in record.measurements}
     assert {f"output 0 {n}" for n in ("compared", "cosine", "sqnr", "max_error", "bias")} <= figures
     assert ("top-1" in figures) == (name == "digits_cnn")
@@ -130,7 +136,9 @@ def test_a_right_board_passes_and_is_measured(suite: ModuleType, record: ItemRec
 
 @pytest.mark.parametrize("name", sorted(DECLARED))
 def test_quantised_reference(suite: ModuleType, record: ItemRecord, name: str) -> None:
-    suite.test_board_agrees_with_the_quantised_model(EMULATOR, as_inference(quantised), record, of(name))
+    suite.test_board_agrees_with_the_quantised_model(
+        EMULATOR, as_inference(quantised), record, of(name), layouts
+    )
 
 
 @pytest.mark.parametrize(("steps", "passes"), [(1, True), (2, False)])
@@ -142,7 +150,7 @@ def test_one_step_is_the_limit(suite: ModuleType, record: ItemRecord, steps: int
 
     def judge() -> None:
         suite.test_board_agrees_with_the_quantised_model(
-            EMULATOR, as_inference(off), record, of("digits_cnn")
+            EMULATOR, as_inference(off), record, of("digits_cnn"), layouts
         )
 
     if passes:
@@ -155,7 +163,7 @@ def test_one_step_is_the_limit(suite: ModuleType, record: ItemRecord, steps: int
 def test_the_simulator_is_not_compared_with_itself(suite: ModuleType, record: ItemRecord) -> None:
     with pytest.raises(pytest.skip.Exception, match="sim is the simulator itself"):
         suite.test_board_agrees_with_the_quantised_model(
-            SIMULATOR, as_inference(quantised), record, of("digits_cnn")
+            SIMULATOR, as_inference(quantised), record, of("digits_cnn"), layouts
         )
 
 
@@ -180,7 +188,7 @@ def test_outputs_that_cannot_be_judged(
     suite: ModuleType, record: ItemRecord, board: Board_, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        suite.test_board_agrees_with_the_float_model(as_inference(board), record, of("digits_cnn"))
+        suite.test_board_agrees_with_the_float_model(as_inference(board), record, of("digits_cnn"), layouts)
 
 
 def test_no_samples_are_an_error(suite: ModuleType, record: ItemRecord) -> None:
@@ -190,7 +198,7 @@ def test_no_samples_are_an_error(suite: ModuleType, record: ItemRecord) -> None:
     digits = of("digits_cnn")
     nothing = replace(digits, samples=digits.samples.first(0), _float_outputs=lambda _: (empty(), "nobody"))
     with pytest.raises(HarnessError, match="nothing was compared"):
-        suite.test_board_agrees_with_the_float_model(empty, record, nothing)
+        suite.test_board_agrees_with_the_float_model(empty, record, nothing, layouts)
 
 
 def test_lost_top1_is_named(suite: ModuleType, record: ItemRecord, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +218,11 @@ def test_lost_top1_is_named(suite: ModuleType, record: ItemRecord, monkeypatch: 
         return []
 
     monkeypatch.setattr(suite, "judge_outputs", nothing)
-    suite.test_board_agrees_with_the_float_model(as_inference(wrong_about(4)), record, of("digits_cnn"))
+    suite.test_board_agrees_with_the_float_model(
+        as_inference(wrong_about(4)), record, of("digits_cnn"), layouts
+    )
     record.measurements.clear()
     with pytest.raises(ConformanceFailure, match="top-1 is 394 of 400"):
-        suite.test_board_agrees_with_the_float_model(as_inference(wrong_about(5)), record, of("digits_cnn"))
+        suite.test_board_agrees_with_the_float_model(
+            as_inference(wrong_about(5)), record, of("digits_cnn"), layouts
+        )

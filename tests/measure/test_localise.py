@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_rknpu.errors import HarnessError
-from pytest_rknpu.measure import MemoryLayout, locate
+from pytest_rknpu.measure import MemoryLayout, Tolerance, locate, locate_violations
 from pytest_rknpu.measure.localise import LINE_BYTES, Part, element_offsets
 
 INT8 = MemoryLayout(atom=16, element_bytes=1)
@@ -93,3 +93,24 @@ def test_nothing_to_compare_is_our_fault() -> None:
     for one, other in [((1, 2), (1, 3)), ((0, 2), (0, 2))]:
         with pytest.raises(HarnessError, match="nothing to locate"):
             locate(np.zeros(one), np.zeros(other), 0.1, INT8)
+
+
+def test_a_failing_comparison_is_located_output_by_output() -> None:
+    right, wrong = outputs((2, 16, 4, 4)), outputs((2, 32, 4, 4))
+    actual = wrong.copy()
+    actual[1, 16:] += 3
+    limits = Tolerance(0.999, 30.0, 0.1, 0.01)
+    texts = locate_violations([right, wrong], [right, actual], [limits, limits], [INT8, INT8])
+    assert len(texts) == 1
+    assert texts[0].startswith("output 1: 256 of 1024 elements differ by more than 0.1, most (3) at")
+    assert "samples 1 (256 of 512); channels 16-31 (256 of 512); rows 0-3" in texts[0]
+    assert locate_violations([right], [right], [limits], [INT8]) == []
+
+
+def test_where_no_element_is_beyond_its_limit_the_largest_errors_are_located() -> None:
+    """Only the bias is broken: every element is off by a little, one channel by more."""
+    reference = outputs((1, 16, 4, 4))
+    actual = reference + np.float32(0.02)
+    actual[0, 3] += np.float32(0.05)
+    (text,) = locate_violations([reference], [actual], [Tolerance(0.9, 10.0, 0.1, 0.01)], [INT8])
+    assert text.startswith("output 0: 16 of 256 elements differ by more than 0.035")

@@ -46,4 +46,6 @@ def test_steps_become_output_units() -> None:
 def test_each_model_of_the_catalogue_has_tolerances() -> None:
     from pytest_rknpu import models
 
-    assert set(DECLARED) == set(models.names())
+    # The sparse siblings borrow their data; they are judged against the dense one (SPARSE-04, SPARSE-05).
+    own_data = {name for name in models.names() if models.load(name).provenance.data_of is None}
+    assert set(DECLARED) == own_data

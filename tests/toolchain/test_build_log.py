@@ -98,7 +98,12 @@ def test_a_row_of_each_table() -> None:
 
 def test_ratio_and_name_may_be_missing() -> None:
     row = r"0 InputOperator INT8 CPU \ (1,3,8,8) 0/0/0"
-    for tail, sparse, name in [(" 0 a b", True, "a b"), (" 0", True, ""), (" 0", False, ""), (r" \ 0 c", True, "c")]:
+    for tail, sparse, name in [
+        (" 0 a b", True, "a b"),
+        (" 0", True, ""),
+        (" 0", False, ""),
+        (r" \ 0 c", True, "c"),
+    ]:
         layer = layer_row(row + tail, sparse)
         assert (layer.sparse_ratio, layer.rw_kb, layer.name, layer.input_shapes) == (None, 0.0, name, ())
 

@@ -32,7 +32,7 @@ PROVENANCE = FOLDER / "provenance.json"
 
 @dataclass(frozen=True)
 class Build:
-    """``variant``: int8, float16, dynamic (two input sizes), pruned (sparse inference) or compressed (weights)."""
+    """``variant``: int8, float16, dynamic (two input sizes), pruned (sparse_infer), compressed (weights)."""
 
     model: str
     soc: str
@@ -84,7 +84,9 @@ def content_of(build: Build) -> bytes:
         return content
     # RV1126B engages along output channels only; the wide model takes 16:4.
     mode = Mode.OUTPUT if build.soc == "rv1126b" else Mode.INPUT
-    return prune_onnx(content, Mode.INPUT_THEN_OUTPUT if build.model == "wide" and mode is Mode.INPUT else mode)[0]
+    return prune_onnx(
+        content, Mode.INPUT_THEN_OUTPUT if build.model == "wide" and mode is Mode.INPUT else mode
+    )[0]
 
 
 def options_of(build: Build, content: bytes) -> CompileOptions:
@@ -111,6 +113,7 @@ def scrubbed(log: str, folder: Path) -> str:
         log = log.replace(path, word)
     for path in sorted({p for p in sys.path if len(p) > 4}, key=len, reverse=True):
         log = log.replace(path, "<python>")
+    log = re.sub(r"<cache>/toolkit/unfinished/[0-9a-f]{64}/work", "<folder>", log)
     return re.sub(r"/tmp/[\w./-]+", "<temporary>", log)
 
 

@@ -1,0 +1,72 @@
+"""boards.toml as TOML has it: read, and its top level checked, before any table is looked at."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_rknpu.errors import ConfigurationError
+from pytest_rknpu.inventory.explain import explain_duplicate
+from pytest_rknpu.inventory.wording import did_you_mean, quoted
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def parse(path: Path) -> dict[str, Any]:
+    """Read the text as TOML."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigurationError(f"{path}: no such file; `rknpu init` writes a starter boards.toml") from None
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{path}: not UTF-8 (byte {error.start}); save it as UTF-8 text") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise ConfigurationError(f"{path}: cannot be read: {error}") from None
+    try:
+        return tomllib.loads(text.replace("\r\n", "\n"))
+    except RecursionError:
+        raise ConfigurationError(f"{path}: not valid TOML: nested too deeply") from None
+    except ValueError as error:  # TOMLDecodeError, and integers too long for Python
+        raise ConfigurationError(f"{path}: not valid TOML: {error}") from None
+
+
+_TABLES = ("board", "model", "budget")
+
+
+def _listed(tables: Sequence[str]) -> str:
+    return " and ".join(f"[[{table}]]" for table in tables)
+
+
+def board_tables(path: Path, document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Take the ``[[board]]`` tables out of the document and refuse what is unknown at its top level."""
+    for key in document:
+        if key not in _TABLES:
+            hint = did_you_mean(key, _TABLES) or f"; only {_listed(_TABLES)} tables are read"
+            raise ConfigurationError(f"{path}: unknown top-level key {quoted(key)}{hint}")
+    tables = document.get("board", [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise ConfigurationError(f"{path}: each board is a table that starts with [[board]], in two brackets")
+    if not tables:
+        raise ConfigurationError(
+            f"{path}: names no board; add a [[board]] table (`rknpu init` writes a starter)"
+        )
+    return tables
+
+
+def duplicates(tables: list[dict[str, Any]]) -> list[str]:
+    """Name boards that have the name of an earlier one."""
+    first: dict[str, int] = {}
+    problems = []
+    for number, table in enumerate(tables, start=1):
+        name = table.get("name")
+        if not isinstance(name, str):
+            continue
+        if name in first:
+            problems.append(explain_duplicate(number, name, first[name]))
+        first.setdefault(name, number)
+    return problems

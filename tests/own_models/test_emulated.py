@@ -1,0 +1,91 @@
+"""A user's models on an emulated board: no toolkit is needed, and nothing but QDQ ONNX runs."""
+
+from __future__ import annotations
+
+import pytest
+from own_models.project import EMULATED, Project, figures, of
+
+QUANTISED = """
+[[model]]
+name = "mine"
+path = "quantised.onnx"
+dtype = "prequantised"
+calibration = "normalised.npz"
+tolerances = [{ cosine = 0.999, max_error = 0.2 }]
+"""
+PICTURES = """
+[[model]]
+name = "mine"
+path = "quantised.onnx"
+dtype = "prequantised"
+inputs = [{ shape = [1, 3, 16, 16], layout = "nhwc" }]
+mean = [128, 128, 128]
+std = [64, 64, 64]
+labelled = "labelled.npz"
+tolerances = [{ cosine = 0.999, max_error = 0.2 }]
+top1_drop = 0.0
+float_top1 = 0.9
+"""
+ACCURACY = "accuracy/test_accuracy.py"
+
+
+@pytest.mark.parametrize("table", [QUANTISED, PICTURES], ids=["normalised", "pictures"])
+def test_a_quantised_model_runs_through_accuracy_and_memory(project: Project, table: str) -> None:
+    project.boards(EMULATED, table)
+    records = project.run(ACCURACY, "memory/test_canaries.py", "memory/test_layouts.py", "-k", "mine")
+    outcomes = {(record["nodeid"].rpartition("/")[2], record["outcome"]) for record in records}
+    assert {outcome for _, outcome in outcomes} == {"pass"}, project.output
+    assert len(records) == 8  # ACC-01, ACC-02, MEM-04, MEM-05, MEM-09 in four forms
+    against_float = of(records, "test_board_agrees_with_the_float_model", "mine")
+    assert figures(against_float)["output 0 cosine"] > 0.999
+    assert ("top-1" in figures(against_float)) == (table is PICTURES)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("mean = [128, 128, 128]", "mean = [0, 0, 0]"), "mistrusted: the float model itself gets"),
+        (("std = [64, 64, 64]", "std = [4096, 4096, 4096]"), "mistrusted: the float model itself gets"),
+        (('layout = "nhwc"', 'layout = "nchw"'), "the input takes (N, 3, 16, 16)"),
+    ],
+    ids=["mean", "std", "layout"],
+)
+def test_a_mistaken_table_does_not_pass(project: Project, change: tuple[str, str], words: str) -> None:
+    """Board and float model are fed alike, so only the labels can show that both are fed with nonsense."""
+    assert change[0] in PICTURES
+    project.boards(EMULATED, PICTURES.replace(*change))
+    (record,) = project.run(ACCURACY, "-k", "float_model and mine")
+    assert record["outcome"] in ("inconclusive", "harness"), project.output
+    assert words in record["message"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "suite", "test", "requirement"),
+    [
+        ("output-incomplete", "memory/test_canaries.py", "fully_written", "MEM-05"),
+        ("stale-previous-frame", ACCURACY, "float_model", "ACC-01"),
+    ],
+)
+def test_a_faulty_board_fails_on_the_users_model(
+    project: Project, fault: str, suite: str, test: str, requirement: str
+) -> None:
+    project.boards(EMULATED + f'faults = ["{fault}"]\n', QUANTISED)
+    (record,) = project.run(suite, "-k", f"{test} and mine")
+    assert record["outcome"] == "fail", project.output
+    assert record["requirement"] == [requirement]
+
+
+def test_float_models_are_skipped_with_the_proof(project: Project) -> None:
+    table = QUANTISED.replace("quantised.onnx", "digits.onnx").replace('"prequantised"', '"w8a8"')
+    project.boards(EMULATED, table)
+    records = project.run(ACCURACY, "memory/test_canaries.py", "-k", "mine")
+    assert {record["outcome"] for record in records} == {"skip"}
+    assert all("is no QDQ ONNX graph" in record["message"] for record in records)
+
+
+def test_without_tolerances_it_is_measured_and_not_passed(project: Project) -> None:
+    project.boards(EMULATED, QUANTISED.replace("tolerances = [{ cosine = 0.999, max_error = 0.2 }]", ""))
+    (record,) = project.run(ACCURACY, "-k", "float_model and mine")
+    assert record["outcome"] == "skip"
+    assert "measured, not judged" in record["message"]
+    assert figures(record)["output 0 cosine"] > 0.99
