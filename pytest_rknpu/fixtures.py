@@ -97,6 +97,7 @@ def latency(request: pytest.FixtureRequest, board: LiveBoard) -> Iterator[Latenc
     """
     from pytest_rknpu.session.latency import Latency, pinned_clocks
 
+    _ours(request)
     if board.board.without_time is not None:
         pytest.skip(board.board.without_time)
     npu = request.getfixturevalue("npu")
@@ -116,6 +117,7 @@ def inference(request: pytest.FixtureRequest, board: LiveBoard) -> Inference:
     """
     from pytest_rknpu.session import inference as ways
 
+    _ours(request)
     if board.board.runtime == "simulator":
         return partial(ways.simulate, cast("SimulatorSession", board.session))
     if board.board.runtime == "connected":
@@ -214,5 +216,8 @@ def __getattr__(name: str) -> Any:
 def _ours(request: pytest.FixtureRequest) -> Ours:
     ours: Ours | None = request.node.stash.get(OURS, None)
     if ours is None:
-        raise HarnessError(f"{request.node.nodeid}: uses a board, but was not collected as one that does")
+        raise HarnessError(
+            f"{request.node.nodeid}: needs the fixture `board` of pytest-rknpu; another one of that name "
+            "replaces it here, so rename that"
+        )
     return ours

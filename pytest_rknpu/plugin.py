@@ -148,10 +148,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any) -> None:
     """xdist, controller: read what the worker collected, and refuse the run if its boards cannot be used."""
-    from pytest_rknpu.farm.manifest import read_manifest
+    from pytest_rknpu.farm.manifest import take_manifest
 
     config = node.config
-    manifest = read_manifest(Path(config.stash[RUN].origin.manifest), node.workerinput["workerid"])
+    manifest = take_manifest(Path(config.stash[RUN].origin.manifest), node.workerinput["workerid"])
     if manifest is None:
         return
     if manifest.problem is not None:
@@ -174,7 +174,14 @@ def _tell_controller(config: pytest.Config, items: Sequence[pytest.Item], proble
     from pytest_rknpu.farm.manifest import write_manifest
 
     worker = str(config.workerinput["workerid"])  # type: ignore[attr-defined]  # xdist put it there
-    write_manifest(Path(config.stash[RUN].origin.manifest), worker, manifest_of(items, problem))
+    folder = Path(config.stash[RUN].origin.manifest)
+    try:
+        write_manifest(folder, worker, manifest_of(items, problem))
+    except OSError as error:
+        if problem is not None:
+            raise pytest.UsageError(problem) from None
+        reason = error.strerror or error
+        announce(config, f"{folder}: {reason}; tests are dealt out by the boards in their names alone")
 
 
 def _header(config: pytest.Config) -> list[str]:

@@ -184,7 +184,7 @@ class Compiler:
             self._saved_bytes += sum(len(entry) for entry in value if isinstance(entry, bytes))
         if self._saved_bytes > MAXIMUM_SAVED_BYTES:
             raise ProgramFailure(
-                f"the list saves more than {MAXIMUM_SAVED_BYTES} bytes; `compare` or `digest` them on the board"
+                f"the list saves more than {MAXIMUM_SAVED_BYTES} bytes; use `compare` or `digest` instead"
             )
         return value
 

@@ -87,7 +87,11 @@ class Pinned:
             wishes, told = _wishes(self._root, npu_hertz, ddr_hertz, cpu_hertz)
             self._undo = [step for wish in wishes for step in wish.undo]
             self._guardian.ask("armed", restore=self._undo)
-            told += [_pin(self._root, wish) for wish in wishes]
+            done = [(wish, _pin(self._root, wish)) for wish in wishes]
+            # What could not be pinned is as it was; trying to put it back would only fail again.
+            self._undo = [step for wish, what in done if what["pinned"] for step in wish.undo]
+            self._guardian.ask("armed", restore=self._undo)
+            told += [what for _, what in done]
         except BaseException:
             self.unpin()
             raise

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,28 +36,47 @@ def run(arguments: Sequence[str]) -> int:
     What the user can mend is one line on stderr and exit code 2; anything else is a fault of ours and keeps
     its traceback.
     """
+    _open_what_is_closed()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a note in boards.toml may be in any script
     try:
         code = application(args=list(arguments), prog_name="rknpu", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader (`| head`) has seen enough. The interpreter flushes stdout once more on its way out: into
-        # nothing, then. Exit code 1 is what typer gives where it meets the same.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader (`| head`) has seen enough. Exit code 1 is what typer gives where it meets the same.
+        _discard_output()
         return 1
     except (_UsageError, RknpuError) as error:
+        return _complain(error)
+    except OSError as error:  # nothing of ours: a full disk behind stdout, say
+        _discard_output()
         return _complain(error)
     except (KeyboardInterrupt, typer.Abort):
         return 130
     return code if isinstance(code, int) else 0
 
 
+def _open_what_is_closed() -> None:
+    """Let output that was closed (`>&-`) go nowhere: Python, and pytest after us, have no stream then."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, "w", closefd=False))
+
+
+def _discard_output() -> None:
+    """The interpreter flushes stdout once more on its way out: into nothing, then."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _complain(error: Exception) -> int:
     message = str(getattr(error, "format_message", error.__str__)())
     context = getattr(error, "ctx", None)
     hint = f" (see `{context.command_path} --help`)" if context is not None else ""
-    typer.echo(f"rknpu: {' '.join(message.split())}{hint}", err=True)
+    line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(message.split()))
+    with contextlib.suppress(OSError):
+        typer.echo(f"rknpu: {line}{hint}", err=True)
     return _USAGE_EXIT_CODE
 
 
@@ -91,10 +112,10 @@ def boards(
     Example: rknpu boards --boards lab.toml --json
     """
     from pytest_rknpu.cli.boards import describe_as_json, describe_as_text
-    from pytest_rknpu.cli.shipped import boards_file_in_use
+    from pytest_rknpu.cli.shipped import boards_file_in_use, working_folder
     from pytest_rknpu.inventory.schema import load_boards
 
-    file = load_boards(boards_file or boards_file_in_use(Path.cwd()))
+    file = load_boards(boards_file or boards_file_in_use(working_folder()))
     typer.echo(describe_as_json(file) if as_json else describe_as_text(file))
 
 
@@ -109,7 +130,8 @@ def init(
     from pytest_rknpu.cli.init import write_starter
 
     written = write_starter(folder)
-    typer.echo(f"wrote {written}\nnext: rknpu boards --boards {written}; rknpu run --boards {written}")
+    word = shlex.quote(str(written))
+    typer.echo(f"wrote {written}\nnext: rknpu boards --boards {word}; rknpu run --boards {word}")
 
 
 @application.command(

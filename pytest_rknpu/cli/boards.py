@@ -33,6 +33,7 @@ def describe_as_text(file: BoardsFile) -> str:
         padded = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
         lines.append(f"{padded}  {row.availability.sentence()}")
         lines += [f"    {detail}" for detail in _details(row)]
+    lines += [f"WARNING {warning}" for warning in file.warnings]
     return "\n".join(lines)
 
 

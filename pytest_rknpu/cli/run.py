@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from pytest_rknpu.cli.shipped import boards_file_in_use, suites_folder
+from pytest_rknpu.cli.shipped import boards_file_in_use, suites_folder, working_folder
 
 _SETTINGS = Path(__file__).with_name("pytest.ini")
 
@@ -34,7 +34,7 @@ def replace_by_pytest(extra: Sequence[str]) -> NoReturn:
 
     A new interpreter, since pytest can rewrite the assertions of this package only if it imports it itself.
     """
-    folder = Path.cwd()
+    folder = working_folder()
     arguments = pytest_arguments(folder, suites_folder(), boards_file_in_use(folder), extra)
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "pytest", *arguments])

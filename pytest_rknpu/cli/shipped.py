@@ -30,6 +30,14 @@ def shipped_boards_file(package: Path = _PACKAGE) -> Path:
     raise ConfigurationError(f"the shipped boards.toml is not with {package}; install pytest-rknpu again")
 
 
+def working_folder() -> Path:
+    """Return the working folder. Raises ConfigurationError where it was removed meanwhile."""
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise ConfigurationError(f"the working folder: {error.strerror}; change to another one") from None
+
+
 def boards_file_in_use(folder: Path) -> Path:
     """Return ``folder``'s boards.toml if it has one, else the shipped one."""
     own = folder / "boards.toml"

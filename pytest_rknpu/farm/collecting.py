@@ -15,6 +15,7 @@ import pytest
 
 from pytest_rknpu.errors import ConfigurationError
 from pytest_rknpu.farm.model_names import lacks_models
+from pytest_rknpu.farm.own_fixtures import defined_here, is_ours
 from pytest_rknpu.farm.run import Run, derive_seed
 
 if TYPE_CHECKING:
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
     from pytest_rknpu.session import Npu
     from pytest_rknpu.verdict import ItemRecord, Phase
 
-_FIXTURES_MODULE = "pytest_rknpu.fixtures"
 # Fixture -> (runtimes of the boards that can give it, what the others lack).
 _RUNTIMES_FOR: Mapping[str, tuple[frozenset[str], str]] = {
     "npu": (frozenset({"emulator", "librknnrt"}), "has a C runtime"),
     "connected": (frozenset({"connected"}), 'has runtime = "connected"'),
+    "build": (frozenset({"simulator", "librknnrt", "connected"}), "runs what RKNN-Toolkit2 compiles"),
 }
+
+_RUNTIMES = ("emulator", "simulator", "librknnrt", "connected")
 
 # The parameter of a test that was to run on boards, and cannot; its id in the node id.
 _NO_BOARD = "no-board"
@@ -43,6 +46,15 @@ class Ours:
     record: ItemRecord
     npu: Npu | None = None
     phases: list[Phase] = field(default_factory=list)
+    attempts: int = 0
+
+    def begin(self) -> None:
+        """Before each time that the test runs: another plugin may want it more than once."""
+        self.attempts += 1
+        self.phases.clear()
+        if self.attempts > 1:
+            self.record = self.record.anew()
+            self.record.note(f"attempt {self.attempts}: another plugin had the test run again")
 
 
 OURS = pytest.StashKey[Ours]()
@@ -74,31 +86,28 @@ def parametrise(metafunc: pytest.Metafunc, run: Run, problems: Problems) -> None
 
     Tests that use `npu` get the boards with a C runtime only, those that use `connected` the connected ones.
     """
-    if "board" not in metafunc.fixturenames or not _is_ours(metafunc):
+    if "board" not in metafunc.fixturenames or not is_ours(metafunc, "board"):
         return
     boards = problems.boards(run)
     if boards is None:
         metafunc.parametrize("board", [pytest.param(None, id=_NO_BOARD)], indirect=True, scope="session")
         return
     names: list[Any] = [board.name for board in boards]
-    for fixture, (runtimes, what) in _RUNTIMES_FOR.items():
-        if fixture in metafunc.fixturenames:
-            names = [board.name for board in boards if board.runtime in runtimes]
-            names = names or [_nothing_to_run_on(boards, what)]
+    for runtimes, what in _kinds_of_board(metafunc):
+        names = [board.name for board in boards if board.name in names and board.runtime in runtimes]
+        names = names or [_nothing_to_run_on(boards, what)]
     if lacks_models(metafunc, run, problems):
         names = [pytest.param(None, id=_NO_BOARD)]  # the parameter of the model says why
     metafunc.parametrize("board", names, indirect=True, scope="session")
 
 
-def _is_ours(metafunc: pytest.Metafunc) -> bool:
-    """Whether `board` is this package's fixture here: a project may well have its own, or a parameter."""
-    for marker in metafunc.definition.iter_markers("parametrize"):
-        names = marker.args[0] if marker.args else marker.kwargs.get("argnames", ())
-        if "board" in ([name.strip() for name in names.split(",")] if isinstance(names, str) else names):
-            return False
-    # There is no public way to ask which fixture a name stands for.
-    definitions: Any = metafunc._arg2fixturedefs.get("board")
-    return bool(definitions) and definitions[-1].func.__module__ == _FIXTURES_MODULE
+def _kinds_of_board(metafunc: pytest.Metafunc) -> Iterator[tuple[frozenset[str], str]]:
+    """What the test's fixtures and its marks ``runtimes`` say of the boards that it is about."""
+    for fixture, kinds in _RUNTIMES_FOR.items():
+        if fixture in metafunc.fixturenames:
+            yield kinds
+    for mark in metafunc.definition.iter_markers("runtimes"):
+        yield frozenset(mark.args), f"has runtime {' or '.join(mark.args)}"
 
 
 def _nothing_to_run_on(boards: Iterable[Board], what: str) -> Any:
@@ -108,11 +117,20 @@ def _nothing_to_run_on(boards: Iterable[Board], what: str) -> Any:
 
 
 def adopt(items: Iterable[pytest.Item], run: Run) -> None:
-    """Find the tests that are ours and check their markers. Raises ConfigurationError for an unknown word."""
+    """Find the tests that are ours and check their markers.
+
+    Raises ConfigurationError for an unknown word, and for two boards whose tests cannot be told apart.
+    """
+    boards: dict[str, str] = {}
     for item in items:
         on_board = _board_parameter(item)
         if on_board is not None or (run.configured and item.get_closest_marker("requirement")):
             item.stash[OURS] = _ours(item, run, on_board or None)
+        if on_board and boards.setdefault(item.nodeid, on_board) != on_board:
+            raise ConfigurationError(
+                f"{item.nodeid}: is a test of board {boards[item.nodeid]} and one of board {on_board}, since "
+                "one name begins with the other; rename one of these boards"
+            )
 
 
 def split_by_requirement(
@@ -142,7 +160,7 @@ def _board_parameter(item: pytest.Item) -> str | None:
     if callspec is None or "board" not in callspec.params:
         return None
     definitions: Any = getattr(item, "_fixtureinfo").name2fixturedefs.get("board")  # noqa: B009  # private
-    if not definitions or definitions[-1].func.__module__ != _FIXTURES_MODULE:
+    if not defined_here(definitions):
         return None
     return callspec.params["board"] or ""
 
@@ -157,7 +175,18 @@ def _ours(item: pytest.Item, run: Run, board: str | None) -> Ours:
         expects_runtime_errors=item.get_closest_marker("expects_runtime_errors") is not None,
     )
     needs = require_known_needs(_arguments(item, "needs"), item.nodeid)
+    _require_known_runtimes(item)
     return Ours(run.board(board) if board else None, needs, record)
+
+
+def _require_known_runtimes(item: pytest.Item) -> None:
+    for mark in item.iter_markers("runtimes"):
+        unknown = [name for name in mark.args if name not in _RUNTIMES]
+        if unknown or not mark.args:
+            wrong = ", ".join(map(repr, unknown)) or "nothing"
+            raise ConfigurationError(
+                f"{item.nodeid}: the mark runtimes names {wrong}; known: {', '.join(_RUNTIMES)}"
+            )
 
 
 def _arguments(item: pytest.Item, marker: str) -> list[object]:

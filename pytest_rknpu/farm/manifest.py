@@ -7,6 +7,7 @@ the controller named. A worker on another host leaves it there in vain; then the
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping
@@ -31,27 +32,43 @@ class Manifest:
     problem: str | None
 
 
+_ATTEMPTS = 10
+
 NOTHING = Manifest({}, None)
 
 
 def write_manifest(folder: Path, worker: str, manifest: Manifest) -> None:
     """Leave the manifest of one worker, whole or not at all. The folder is this user's own."""
-    folder.mkdir(mode=0o700, exist_ok=True)
     table = {
         "tests": {nodeid: asdict(planned) for nodeid, planned in manifest.tests.items()},
         "problem": manifest.problem,
     }
-    unfinished = folder / f".{worker}"
-    unfinished.write_text(json.dumps(table), encoding="utf-8")
-    os.replace(unfinished, folder / f"{worker}.json")
+    text = json.dumps(table)
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            unfinished = folder / f".{worker}"
+            unfinished.write_text(text, encoding="utf-8")
+            os.replace(unfinished, folder / f"{worker}.json")
+            return
+        except FileNotFoundError:  # the controller took the last manifest, and the folder with it
+            if attempt == _ATTEMPTS:
+                raise
 
 
-def read_manifest(folder: Path, worker: str) -> Manifest | None:
-    """The manifest of one worker, or None where it left none."""
+def take_manifest(folder: Path, worker: str) -> Manifest | None:
+    """The manifest of one worker, or None where it left none.
+
+    It is removed, and so is the folder when it is empty: a run that is killed later leaves nothing behind.
+    """
+    path = folder / f"{worker}.json"
     try:
-        table = json.loads((folder / f"{worker}.json").read_text(encoding="utf-8"))
+        table = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
+    with contextlib.suppress(OSError):
+        path.unlink()
+        folder.rmdir()
     tests = {
         nodeid: Planned(planned["board"], tuple(planned["requirement"]), planned["seed"])
         for nodeid, planned in table["tests"].items()

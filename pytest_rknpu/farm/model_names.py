@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_rknpu.farm.own_fixtures import is_ours
+
 if TYPE_CHECKING:
     from pytest_rknpu.farm.collecting import Problems
     from pytest_rknpu.farm.run import Run
@@ -25,9 +27,10 @@ def parametrise_models(metafunc: pytest.Metafunc, run: Run, problems: Problems) 
     if shipped is None:
         return
     if "model_name" not in metafunc.fixturenames:
-        problems.first = problems.first or (
-            f"{metafunc.definition.nodeid}: is marked models, but uses neither `model_name` nor `subject`"
-        )
+        if is_ours(metafunc, "board"):  # else it is another project's marker of that name
+            problems.first = problems.first or (
+                f"{metafunc.definition.nodeid}: is marked models, but uses neither `model_name` nor `subject`"
+            )
         return
     own = _user_names(run, problems)
     names: list[Any] = list(dict.fromkeys([*shipped, *own])) or [nothing_to_run()]
@@ -45,6 +48,9 @@ def nothing_to_run() -> Any:
 
 
 def _marked(metafunc: pytest.Metafunc) -> tuple[str, ...] | None:
+    """The shipped models that the test names; None where it is not marked so, or has its own `model_name`."""
+    if "model_name" in metafunc.fixturenames and not is_ours(metafunc, "model_name"):
+        return None
     marker = metafunc.definition.get_closest_marker("models")
     return None if marker is None else tuple(str(name) for name in marker.args)
 

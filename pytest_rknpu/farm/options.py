@@ -7,6 +7,7 @@ import pytest
 _MARKERS = (
     "requirement(*ids): the requirements of the catalogue that the test shows, such as SYNC-01",
     "needs(*capabilities): what a board must have for the test to run on it; else it is skipped with proof",
+    "runtimes(*names): the kinds of board that the test is about; it gets no item on others",
     "models(*names): one item per shipped model named, and per [[model]] of boards.toml (fixture model_name)",
     "expects_runtime_errors: error lines in the runtime's log do not fail this test (VER-05)",
 )

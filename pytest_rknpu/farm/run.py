@@ -142,8 +142,8 @@ def _played(board: Board, faults: tuple[str, ...], latency_model: str | None) ->
     """The board with seeded faults and a latency model. Only an emulated board can have any."""
     if not faults and latency_model is None:
         return board
-    option = f"--rknpu-fault {faults[0]}" if faults else f"--rknpu-latency-model {latency_model}"
     if board.runtime != "emulator":
+        option = f"--rknpu-fault {faults[0]}" if faults else f"--rknpu-latency-model {latency_model}"
         raise ConfigurationError(
             f"{option}: board {board.name} is not emulated (runtime {board.runtime}); "
             "select emulated boards only, with --board"
@@ -153,10 +153,19 @@ def _played(board: Board, faults: tuple[str, ...], latency_model: str | None) ->
         table["faults"] = [*board.faults, *faults]
     if latency_model is not None:
         table["latency_model"] = latency_model
+    from pytest_rknpu.inventory.explain import explain_options
+
     try:
         return type(board).model_validate(table)
     except ValueError as error:  # pydantic's ValidationError
-        raise ConfigurationError(f"{option.partition(' ')[0]}: {error}") from None
+        raise ConfigurationError(explain_options(error, _OPTIONS)) from None
+
+
+# Keys of a board that options set as well.
+_OPTIONS = {"faults": "--rknpu-fault", "latency_model": "--rknpu-latency-model"}
+
+
+_PATHS = {"--boards": "rknpu_boards", "--rknpu-report": "rknpu_report"}
 
 
 def run_of(config: pytest.Config, origin: Origin | None) -> Run:
@@ -165,6 +174,9 @@ def run_of(config: pytest.Config, origin: Origin | None) -> Run:
     Raises ConfigurationError for values that cannot be meant.
     """
     option = config.getoption
+    for name, dest in _PATHS.items():
+        if option(dest) == "":  # of a shell variable that is not set, most likely
+            raise ConfigurationError(f"{name}: is empty; give a path, or leave it out")
     globs, socs, faults = (tuple(option(f"rknpu_{name}") or ()) for name in ("board_globs", "socs", "faults"))
     report: str | None = option("rknpu_report")
     explicit: str | None = option("rknpu_boards")

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 import pytest
-from xdist.remote import Producer  # type: ignore[import-untyped]
-from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
-from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 MachineOf = Callable[[str], "str | None"]
 """Names what has to be leased for the test with that node id, or None."""

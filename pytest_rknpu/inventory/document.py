@@ -20,7 +20,7 @@ else:
 def parse(path: Path) -> dict[str, Any]:
     """Read the text as TOML."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = _bytes_of(path).decode("utf-8-sig")
     except FileNotFoundError:
         raise ConfigurationError(f"{path}: no such file; `rknpu init` writes a starter boards.toml") from None
     except UnicodeDecodeError as error:
@@ -34,6 +34,17 @@ def parse(path: Path) -> dict[str, Any]:
     except ValueError as error:  # TOMLDecodeError, and integers too long for Python
         raise ConfigurationError(f"{path}: not valid TOML: {error}") from None
 
+
+def _bytes_of(path: Path) -> bytes:
+    """What is in the file, which may be a device that never ends."""
+    with path.open("rb") as file:
+        data = file.read(_LARGEST_BYTES + 1)
+    if len(data) > _LARGEST_BYTES:
+        raise ConfigurationError(f"{path}: has more than {_LARGEST_BYTES >> 20} MiB; is it a boards.toml?")
+    return data
+
+
+_LARGEST_BYTES = 16 * 2**20
 
 _TABLES = ("board", "model", "budget")
 

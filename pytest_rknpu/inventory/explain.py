@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,6 +15,7 @@ _EXPECTED: Mapping[str, str] = {
     "string_type": "must be a text in quotes",
     "int_type": "must be a whole number",
     "tuple_type": "must be a list",
+    "string_too_long": "must have at most {max_length} characters",
     "float_type": "must be a number",
     "mapping_type": "must be a table",
     "dict_type": "must be a table",
@@ -41,6 +42,15 @@ _PATTERNS: Mapping[str, str] = {
 }
 
 
+_PROBLEMS_SHOWN = 20
+
+
+def listed_problems(problems: Sequence[str]) -> str:
+    """All that is wrong in one sentence; of very much, the beginning."""
+    more = len(problems) - _PROBLEMS_SHOWN
+    return "; ".join([*problems[:_PROBLEMS_SHOWN], *([f"and {more} more problems"] if more > 0 else [])])
+
+
 def heading(number: int, name: object, kind: str = "board") -> str:
     """Name a table: its kind, its number in the file, counted from 1, and its name where it has one."""
     return f"[[{kind}]] {number}" + (f" ({quoted(name)})" if isinstance(name, str) else "")
@@ -61,6 +71,18 @@ def explain_table(
     """Say all that is wrong with one table, a sentence each."""
     where = heading(number, table.get("name"), kind)
     return [f"{where}, {_sentence(detail, known)}" for detail in error.errors(include_url=False)]
+
+
+def explain_options(error: ValueError, options: Mapping[str, str]) -> str:
+    """Say what is wrong with keys that options have set; ``options`` gives the option for each key."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    told = {}
+    for detail in error.errors(include_url=False):
+        location = detail["loc"]
+        key = str(location[0]) if location else ""
+        told[options.get(key, key)] = str(detail.get("ctx", {}).get("error", detail["msg"]))
+    return "; ".join(f"{option}: {text}" if option else text for option, text in told.items())
 
 
 def _sentence(detail: ErrorDetails, known: Collection[str]) -> str:
@@ -94,5 +116,5 @@ def _requirement(detail: ErrorDetails, key: str) -> str:
     if kind == "literal_error":
         return f"must be {detail['ctx']['expected']}".replace("'", '"')
     if kind in _EXPECTED:
-        return _EXPECTED[kind]
+        return _EXPECTED[kind].format(**detail.get("ctx", {}))
     return "must be " + detail["msg"].removeprefix("Input should be").removeprefix("String should be").strip()

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from pytest_rknpu.errors import ConfigurationError
 from pytest_rknpu.inventory.document import board_tables, duplicates, parse
-from pytest_rknpu.inventory.explain import explain_table
+from pytest_rknpu.inventory.explain import explain_table, listed_problems
 from pytest_rknpu.inventory.socs import SOCS, SoC, find_soc
 from pytest_rknpu.inventory.wording import did_you_mean, quoted
 from pytest_rknpu.inventory.words import Command, DeviceId, File, HostName, Name, Tag, Text, UserName, Version
@@ -355,8 +355,9 @@ def load_boards(path: Path | str) -> BoardsFile:
     problems += duplicates(tables)
     models, model_problems = _models(path, document)
     budgets, warnings, budget_problems = _budgets(document, boards, models)
-    if problems or model_problems or budget_problems:
-        raise ConfigurationError(f"{path}: " + "; ".join(problems + model_problems + budget_problems))
+    problems += model_problems + budget_problems
+    if problems:
+        raise ConfigurationError(f"{path}: {listed_problems(problems)}")
     return BoardsFile(path, tuple(boards), models, budgets, warnings)
 
 

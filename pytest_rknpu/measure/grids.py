@@ -1,4 +1,4 @@
-"""Whether an output lies on an int8 grid at all: the last layer of a user's model may be computed in float."""
+"""Whether an output lies on an int8 grid at all: a user's model may compute its last layer in float."""
 
 from __future__ import annotations
 

@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -106,6 +107,7 @@ def decide(
     return "fail" if fail_tail(count, above, quantile) <= (fail_alpha or alpha) else "inconclusive"
 
 
+@lru_cache(maxsize=1024)
 def most_above_to_pass(count: int, quantile: float, alpha: float) -> int:
     """The most exceedances with which ``count`` runs pass; -1 where not even none would do."""
     from scipy.stats import binom
@@ -118,6 +120,7 @@ def most_above_to_pass(count: int, quantile: float, alpha: float) -> int:
     return found
 
 
+@lru_cache(maxsize=1024)
 def least_above_to_fail(count: int, quantile: float, alpha: float) -> int:
     """The fewest exceedances with which ``count`` runs fail; ``count`` + 1 where not even all would do."""
     from scipy.stats import binom

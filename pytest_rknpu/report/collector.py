@@ -26,6 +26,7 @@ from pytest_rknpu.report.results import (
 from pytest_rknpu.report.terminal import status_of, write_summary
 from pytest_rknpu.verdict import Outcome
 
+_WITHOUT_CALLS = ("collectonly", "setuponly", "setupplan")
 _PHASES = frozenset({"setup", "call", "teardown"})
 
 
@@ -41,19 +42,24 @@ class Collector:
         self._record: RunRecord | None = None
         self._writer: ResultsWriter | None = None
         self._left: list[str] = []
-        self._incomplete = False
+        self._incomplete: set[str] = set()
+        # Then no test function is called, and there is nothing to report.
+        self._idle = any(getattr(config.option, name, False) for name in _WITHOUT_CALLS)
 
     def begin(self) -> None:
-        """Open the report, before any board is touched. Raises UsageError where it cannot be written."""
+        """Open the report, before any board is touched.
+
+        Raises UsageError where it cannot be written, ConfigurationError where another run writes to it.
+        """
         folder = self._run.report
-        if folder is None or self._config.option.collectonly:
+        if folder is None or self._idle:
             return
         self._record = _record_of(self._run)
         try:
             (folder / "junit").mkdir(parents=True, exist_ok=True)
+            self._writer = ResultsWriter(folder / FILE_NAME, self._record)
             for stale in (folder / "junit").glob("*.xml"):  # of boards that this run may not have
                 stale.unlink()
-            self._writer = ResultsWriter(folder / FILE_NAME, self._record)
         except OSError as error:
             raise pytest.UsageError(
                 f"--rknpu-report {folder}: {error.strerror or error}; give a folder that can be written to"
@@ -103,7 +109,12 @@ class Collector:
                 f"not a pass: all {len(judged)} tests of requirements were skipped; this run showed nothing"
             )
             _redden(session)
-        if self._incomplete:
+        red = [result for result in self.results if result.outcome.red]
+        if red and session.exitstatus == pytest.ExitCode.OK:
+            self._left.append(
+                f"not a pass: {len(red)} above did not pass, and running a test again does not undo that"
+            )
+        if red or self._incomplete:
             _redden(session)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -115,19 +126,24 @@ class Collector:
         write_summary(terminalreporter, self._run, self.results, ["", *self._left])
 
     def _add(self, result: Result) -> None:
+        if self._idle:
+            return
         self.results.append(result)
         writer = self._writer
         if writer is not None:
             self._guarded(FILE_NAME, lambda: writer.write(result))
 
     def _guarded(self, what: str, write: Callable[[], None]) -> None:
-        """A disk that fills up in the middle of a run must not end it; nor may the run look complete."""
+        """A disk that fills up in the middle of a run must not end it; nor may the run look complete.
+
+        So with a result that cannot be written, which would be this package's own fault.
+        """
         try:
             write()
-        except OSError as error:
-            if not self._incomplete:
-                self._incomplete = True
-                self._left.append(f"INCOMPLETE REPORT: {what}: {error.strerror or error}")
+        except (OSError, TypeError, ValueError) as error:
+            if what not in self._incomplete:
+                self._incomplete.add(what)
+                self._left.append(f"INCOMPLETE REPORT: {what}: {getattr(error, 'strerror', None) or error}")
 
     def _write_junit(self) -> None:
         from pytest_rknpu.report.junit import FOLDER_NAME, write_junit

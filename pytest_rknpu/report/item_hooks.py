@@ -19,6 +19,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what the SoC cannot do; see that the board is alive."""
     ours = item.stash.get(OURS, None)
     if ours is not None:
+        ours.begin()
         before_test(ours, item.config.stash[SLOTS])
 
 

@@ -8,6 +8,8 @@ characters through, so that what it builds is finished here.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,9 +60,21 @@ def write_junit(folder: Path, run: RunRecord, results: Sequence[Result]) -> list
     for name in dict.fromkeys(result.board or _WITHOUT_BOARD for result in results):
         own = [result for result in results if (result.board or _WITHOUT_BOARD) == name]
         path = folder / f"{name}.xml"
-        path.write_text(junit_text(name, run, own), encoding="utf-8")
+        _write_whole(path, junit_text(name, run, own))
         written.append(path)
     return written
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """All of it or nothing: a CI server takes half a document for a broken build of its own."""
+    unfinished = path.with_suffix(".unfinished")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        os.replace(unfinished, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
+        raise
 
 
 def junit_text(name: str, run: RunRecord, results: Sequence[Result]) -> str:

@@ -17,7 +17,7 @@ from pytest_rknpu.farm.collecting import Ours
 from pytest_rknpu.farm.slots import Slots
 from pytest_rknpu.report.properties import properties_of
 from pytest_rknpu.report.results import Result
-from pytest_rknpu.verdict import Outcome, Phase, Verdict, conclude, message_of, outcome_of
+from pytest_rknpu.verdict import Outcome, Phase, Verdict, conclude, message_of, outcome_of, sendable
 
 if TYPE_CHECKING:
     from _pytest._code.code import Traceback  # pytest names the type in public signatures, yet not in public
@@ -68,11 +68,11 @@ def _result(item: pytest.Item, ours: Ours, verdict: Verdict, slots: Slots) -> Re
         soc=board.soc if board else None,
         evidence=board.evidence if board else None,
         outcome=verdict.outcome,
-        versions=dict(record.versions),
+        versions={sendable(key): sendable(value) for key, value in record.versions.items()},
         seed=record.seed,
         measurements=tuple(record.measurements),
-        notes=tuple(record.notes),
-        message=verdict.message,
+        notes=tuple(sendable(note) for note in record.notes),
+        message=sendable(verdict.message),
         duration_s=round(verdict.duration_s, 6),
         samples=tuple(record.samples),
     )

@@ -5,6 +5,7 @@ The format is described in ``docs/results.md`` and by ``results.schema.json`` be
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -85,11 +86,14 @@ class Results:
 
 
 class ResultsWriter:
-    """Appends to a new results.jsonl; an older one is replaced. Raises OSError as files do."""
+    """Appends to a new results.jsonl; an older one is replaced.
+
+    Raises OSError as files do, ConfigurationError where another run is writing to that file.
+    """
 
     def __init__(self, path: Path, run: RunRecord) -> None:
         self.path = path
-        self._file: TextIO = path.open("w", encoding="utf-8", newline="\n")
+        self._file: TextIO = _open_alone(path)
         self._write(asdict(run))
 
     def write(self, result: Result) -> None:
@@ -103,6 +107,22 @@ class ResultsWriter:
     def _write(self, table: Mapping[str, Any]) -> None:
         self._file.write(json.dumps(table, allow_nan=False) + "\n")
         self._file.flush()
+
+
+def _open_alone(path: Path) -> TextIO:
+    """Emptied only when nobody else writes to it: of two runs with one report folder one would be lost."""
+    file = path.open("a", encoding="utf-8", newline="\n")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise ConfigurationError(
+            f"{path}: another run is writing to it; give --rknpu-report another folder, or wait for that run"
+        ) from None
+    except OSError:  # a file system without locks
+        pass
+    file.truncate(0)
+    return file
 
 
 def result_from(table: Mapping[str, Any]) -> Result:

@@ -141,7 +141,7 @@ def _failure_lines(results: Sequence[Result], run: Run, config: pytest.Config) -
     for result in red[:_FAILURES_SHOWN]:
         yield ""
         yield " ".join([str(result.outcome).upper(), *result.requirement, result.nodeid])
-        lines = result.message.splitlines()
+        lines = [printable(line) for line in result.message.splitlines()]
         yield from (f"  {line}" for line in lines[:_LINES_PER_FAILURE])
         if len(lines) > _LINES_PER_FAILURE:
             yield f"  ... {len(lines) - _LINES_PER_FAILURE} more lines"
@@ -149,6 +149,11 @@ def _failure_lines(results: Sequence[Result], run: Run, config: pytest.Config) -
     if len(red) > _FAILURES_SHOWN:
         yield ""
         yield f"... and {len(red) - _FAILURES_SHOWN} more that did not pass"
+
+
+def printable(text: str) -> str:
+    """One line without anything that a terminal would obey: a board's log may hold all sorts of bytes."""
+    return "".join(letter if letter.isprintable() or letter == "\t" else "?" for letter in text)
 
 
 def _legend_lines(results: Sequence[Result], width: int) -> list[str]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_rknpu.errors import BoardError, BoardLost, ConformanceFailure, HarnessError, RknpuError
@@ -25,6 +23,7 @@ from pytest_rknpu.session.description import (
 )
 from pytest_rknpu.session.link import ExecnetLink, Link, Message
 from pytest_rknpu.session.program import Program
+from pytest_rknpu.session.scratch import said_of, scratch_folder
 from pytest_rknpu.transport import open_gateway
 
 if TYPE_CHECKING:
@@ -198,11 +197,11 @@ def connect(board: Board, *, seed: int, resources: ExitStack) -> BoardSession:
 
     Raises BoardError where the board cannot be reached or its runtime library does not load.
     """
-    scratch = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix="rknpu-board-")))
+    keys = _emulator_keys(board, seed, resources) if board.runtime == "emulator" else _library_keys(board)
     gateway = open_gateway(board)
     resources.callback(gateway.close)
     link = ExecnetLink(board.name, gateway)
-    start = link.request({"request": "start", **_start_keys(board, seed, scratch)}, _START_SECONDS)
+    start = link.request({"request": "start", **keys}, _START_SECONDS)
     if not start["ok"]:
         raise BoardError(f"board {board.name}: {start['error']['message']}")
     probe = link.request({"request": "probe"}, _REQUEST_SECONDS)
@@ -211,24 +210,25 @@ def connect(board: Board, *, seed: int, resources: ExitStack) -> BoardSession:
     return BoardSession(board, link, start, probe["facts"])
 
 
-def _start_keys(board: Board, seed: int, scratch: Path) -> Message:
-    """The library and folders with which the agent starts; an emulated board lives in ``scratch``."""
-    soc = board.chip
-    if board.runtime != "emulator":
-        library: Message = {
-            "kind": "shared-object",
-            "path": board.library_path,
-            "context_bits": soc.context_bits,
-        }
-        return {"library": library, "root": "/"}
+def _library_keys(board: Board) -> Message:
+    """The library with which the agent on a real board starts."""
+    library = {"kind": "shared-object", "path": board.library_path, "context_bits": board.chip.context_bits}
+    return {"library": library, "root": "/"}
+
+
+def _emulator_keys(board: Board, seed: int, resources: ExitStack) -> Message:
+    """The library and folders with which the agent of an emulated board starts."""
     from pytest_rknpu.emulator import make_root
     from pytest_rknpu.emulator.latency import LATENCY_MODELS
 
+    soc = board.chip
+    scratch = resources.enter_context(scratch_folder(board.name))
     runtime, driver = board.runtime_version or _EMULATED_RUNTIME, board.driver_version or _EMULATED_DRIVER
     faults = list(board.faults)
     paced = LATENCY_MODELS.get(board.latency_model or "")
     governor = paced.governor if paced is not None else "userspace"
-    make_root(scratch / "root", soc.name, {"runtime": runtime, "driver": driver}, faults, governor)
+    with said_of(board.name):
+        make_root(scratch / "root", soc.name, {"runtime": runtime, "driver": driver}, faults, governor)
     options = {
         "soc": soc.name,
         "seed": seed if board.seed is None else board.seed,

@@ -1,4 +1,4 @@
-"""What can cross the link to a board: plain data. Everything else is refused here, by name, before it is sent."""
+"""What can cross the link to a board: plain data. All else is refused here, by name, before it is sent."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def plain_bytes(data: Any, what: str) -> bytes:
 
 
 def _plain(value: Any, what: str, place: str) -> Any:
-    """``value`` as plain data. A command inside it is named by its own place: 3.0 is the first in the third."""
+    """``value`` as plain data. A command inside it is named by its own place, such as 3.0."""
     if value is None or type(value) in (bool, int, float, str, bytes):
         return value
     if isinstance(value, Mapping):

@@ -1,5 +1,6 @@
-"""One request to the toolkit: a child process in a folder of its own, with a deadline, whatever becomes of
-it.
+"""One request to the toolkit: a process in a folder of its own, with a deadline, whatever becomes of it.
+
+The process is forked from one that has imported the toolkit already, or where that cannot be had starts anew.
 
 A native abort, an exit without an exception, an exception, a return value of -1 and a passed deadline all end
 in one ToolkitError, ChildFailed, with the toolkit's own last words.
@@ -10,21 +11,25 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_rknpu.errors import ToolkitError
+from pytest_rknpu.toolchain.fork_server import run_forked
 from pytest_rknpu.toolchain.log_lines import error_lines
 
 WORKER = Path(__file__).parent / "child" / "worker.py"
 BOARD_WORKER = WORKER.with_name("board_worker.py")
 LOG = "build.log"
 _REPLY, _STEP = "reply.json", "step.txt"
+_REQUEST = "request.json"
 
 
 class ChildFailed(ToolkitError):
@@ -61,7 +66,7 @@ def run_child(
     worker from success; the log is then kept as ``kept_log``.
     """
     full = {**request, "reply": str(folder / _REPLY), "marker": str(folder / _STEP)}
-    (folder / "request.json").write_text(json.dumps(full), encoding="utf-8")
+    (folder / _REQUEST).write_text(json.dumps(full), encoding="utf-8")
     try:
         ended = _run(worker, folder, deadline_s)
     except subprocess.TimeoutExpired:
@@ -80,26 +85,51 @@ def run_child(
 
 
 def _run(worker: Path, folder: Path, deadline_s: float) -> Ended:
+    given = set(folder.iterdir())
+    end = time.monotonic() + deadline_s
+    # Until the worker says more: what it waits for first is the import, in its process or in the server's.
+    (folder / _STEP).write_text("import", encoding="utf-8")
     temporary = folder / "temporary"
     temporary.mkdir()
-    with (folder / LOG).open("wb") as log:
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    status = run_forked(worker, folder / _REQUEST, folder / LOG, environment, deadline_s)
+    if status is None:
+        _clear(folder, given)
+        temporary.mkdir()
+        status = run_fresh(worker, folder / _REQUEST, folder / LOG, environment, end - time.monotonic())
+    return Ended(_reply(folder), status, _step(folder), _log(folder))
+
+
+def run_fresh(
+    worker: Path, request: Path, log: Path, environment: Mapping[str, str], deadline_s: float
+) -> int:
+    """As ``run_forked``, in a process that imports the toolkit itself; always has a status."""
+    with log.open("wb") as output:
         child = subprocess.Popen(
-            [sys.executable, "-u", str(worker), str(folder / "request.json")],
-            cwd=folder,
-            env={**os.environ, "TMPDIR": str(temporary)},
+            [sys.executable, "-u", str(worker), str(request)],
+            cwd=request.parent,
+            env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=log,
+            stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
         try:
-            status = child.wait(timeout=max(deadline_s, 0.0))
+            return child.wait(timeout=max(deadline_s, 0.0))
         except BaseException:
             # Past its deadline, or Ctrl-C: nothing of the toolkit outlives the call.
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
             raise
-    return Ended(_reply(folder), status, _step(folder), _log(folder))
+
+
+def _clear(folder: Path, given: set[Path]) -> None:
+    """Removes what a job left that its server did not bring to an end: the next process starts as it did."""
+    for path in set(folder.iterdir()) - given:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _reply(folder: Path) -> Mapping[str, Any] | None:

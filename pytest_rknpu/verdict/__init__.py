@@ -8,7 +8,7 @@ from __future__ import annotations
 from pytest_rknpu.verdict.capabilities import CAPABILITIES, lacking, require_known_needs
 from pytest_rknpu.verdict.judgement import Phase, Verdict, conclude, unexpected_log_error
 from pytest_rknpu.verdict.outcome import Outcome, message_of, outcome_of, worst
-from pytest_rknpu.verdict.record import ItemRecord, Measurement, Samples
+from pytest_rknpu.verdict.record import ItemRecord, Measurement, Samples, sendable
 from pytest_rknpu.verdict.requirements import REQUIREMENTS, Requirement, require_known
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "outcome_of",
     "require_known",
     "require_known_needs",
+    "sendable",
     "unexpected_log_error",
     "worst",
 ]

@@ -26,6 +26,9 @@ class Phase:
     duration_s: float
 
 
+_NOT_CALLED = Phase("call", Outcome.INCONCLUSIVE, "the test function was not called", 0.0)
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What a test says in the end."""
@@ -55,9 +58,11 @@ def conclude(record: ItemRecord, phases: Sequence[Phase]) -> Verdict:
     """The verdict of a test that ran ``phases``.
 
     The first red phase decides: what follows a failure is often its consequence. Without one a skip does. A
-    test that failed while the runtime logged errors it does not expect fails VER-05 as well.
+    test that failed while the runtime logged errors it does not expect fails VER-05 as well. A test whose
+    function was never called (``--setup-only``) showed nothing.
     """
-    quiet = Phase("", Outcome.PASS, "", 0.0)
+    called = not phases or phases[-1].when != "teardown" or any(phase.when == "call" for phase in phases)
+    quiet = Phase("", Outcome.PASS, "", 0.0) if called else _NOT_CALLED
     skipped = next((phase for phase in phases if phase.outcome is not Outcome.PASS), quiet)
     deciding = next((phase for phase in phases if phase.outcome.red), skipped)
     requirements = record.requirements

@@ -10,6 +10,12 @@ from typing import SupportsFloat
 from pytest_rknpu.errors import HarnessError
 
 Value = int | float | str | bool
+_LARGEST_BITS = 1024
+
+
+def sendable(text: object) -> str:
+    r"""``text`` as a text that can be encoded: what a board sent may hold half characters (``\udcff``)."""
+    return str(text).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 @dataclass(frozen=True)
@@ -48,16 +54,20 @@ class ItemRecord:
     runtime_errors: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
 
+    def anew(self) -> ItemRecord:
+        """An empty notebook for the same test."""
+        return ItemRecord(self.nodeid, self.requirements, self.seed, self.expects_runtime_errors)
+
     def measure(self, name: str, value: SupportsFloat | str | bool, unit: str = "") -> None:
         """Write down a figure. NumPy scalars are taken too; infinities and NaN are kept as words.
 
         Raises HarnessError where the name is empty or taken, or the value is not one figure.
         """
-        if not name:
-            raise HarnessError("a measurement needs a name")
+        if not name or not isinstance(name, str):
+            raise HarnessError(f"a measurement needs a name, not {name!r}")
         if any(known.name == name for known in self.measurements):
             raise HarnessError(f"measurement {name!r} is there already; use one name per figure")
-        self.measurements.append(Measurement(name, _plain(name, value), unit))
+        self.measurements.append(Measurement(sendable(name), _plain(name, value), sendable(unit)))
 
     def keep_samples(self, name: str, processes: Sequence[Sequence[int]], unit: str) -> None:
         """Write down raw samples, whole numbers, those of each process apart: comparisons of runs need them.
@@ -66,11 +76,12 @@ class ItemRecord:
         """
         if not name or any(known.name == name for known in self.samples):
             raise HarnessError(f"samples need a name of their own, not {name!r}")
-        self.samples.append(Samples(name, unit, tuple(tuple(samples) for samples in processes)))
+        plain = tuple(tuple(int(sample) for sample in samples) for samples in processes)
+        self.samples.append(Samples(sendable(name), sendable(unit), plain))
 
     def note(self, text: str) -> None:
         """Write down a sentence that a reader of the result should know."""
-        self.notes.append(text)
+        self.notes.append(sendable(text))
 
     def runtime_logged(self, error_lines: Sequence[str]) -> None:
         """Write down error lines of the runtime's log; unless expected, they fail the test (VER-05)."""
@@ -80,7 +91,7 @@ class ItemRecord:
 def _plain(name: str, value: object) -> Value:
     """A value that JSON holds, of plain Python type."""
     if isinstance(value, (bool, int, str)):
-        return value
+        return _simple(name, value)
     item = getattr(value, "item", None)
     if item is not None and not isinstance(value, float):
         try:
@@ -88,10 +99,21 @@ def _plain(name: str, value: object) -> Value:
         except ValueError:
             raise HarnessError(f"measurement {name!r} is an array; measure one figure at a time") from None
         if isinstance(value, (bool, int, str)):
-            return value
+            return _simple(name, value)
     if not isinstance(value, SupportsFloat):
         raise HarnessError(
             f"measurement {name!r} is a {type(value).__name__}; give a number, a word or a bool"
         )
     number = float(value)
     return number if math.isfinite(number) else str(number)
+
+
+def _simple(name: str, value: bool | int | str) -> Value:
+    """The value itself, of no class derived from those three (an enum, say): links and JSON know none."""
+    if isinstance(value, str):
+        return sendable(str.__str__(value))
+    if isinstance(value, bool):
+        return value
+    if value.bit_length() > _LARGEST_BITS:
+        raise HarnessError(f"measurement {name!r} has {value.bit_length()} bits; that is no figure")
+    return int(value)

@@ -107,8 +107,8 @@ def quantised_reference(
 
 
 def own_tolerance(model: UserModel, reference: Floats) -> Tolerance:
-    """One step of the grid that the reference shows. Without one (float16, or a last layer that is computed in
-    float) only that both point the same way."""
+    """One step of the grid that the reference shows. Without a grid (a last layer in float) only that both
+    point the same way."""
     step = int8_step(reference) if model.table.built_dtype in ON_A_GRID else None
     if step is not None:
         return in_output_units(AGAINST_QUANTISED, step)

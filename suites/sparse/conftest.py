@@ -20,17 +20,8 @@ Floats = NDArray[np.float32]
 def plan_of(board: LiveBoard) -> Callable[..., Plan]:
     """``plan_of(onnx, calibration, sparse_infer=True)``: the plan of a build for the board's SoC.
 
-    ``calibration`` None leaves the model in float16. Skips on boards that are no simulator: a build log is
-    the host's, and says nothing of the board.
+    ``calibration`` None leaves the model in float16. For tests that are marked ``runtimes("simulator")``.
     """
-    name, runtime = board.board.name, board.board.runtime
-    if runtime == "emulator":
-        pytest.skip(f"{name} runs packed ONNX: RKNN-Toolkit2 builds nothing for it")
-    if runtime != "simulator":
-        pytest.skip(
-            f"{name}: what the build log says is no evidence of a board; "
-            f"a simulator board with the SoC {board.board.soc} shows it"
-        )
     platform = board.session.soc.toolkit_platform
 
     def plan(onnx: bytes, calibration: Floats | None, *, sparse_infer: bool = True) -> Plan:

@@ -66,13 +66,12 @@ def test_pruned_layers_run_sparse(board: LiveBoard, pruned: UserModel, record: I
     judge(shown, board.versions["toolkit"], board.board.soc)
 
 
+@pytest.mark.runtimes("simulator", "librknnrt", "connected")  # an emulated board has one packed ONNX
 @pytest.mark.requirement("SPARSE-04")
 def test_sparse_inference_changes_little(
     board: LiveBoard, inference: Inference, pruned: UserModel, subject: Subject, record: ItemRecord
 ) -> None:
     """The same pruned weights with sparse_infer on and off: no output moves by more than a few steps."""
-    if board.board.runtime == "emulator":
-        pytest.skip(f"{board.board.name} runs the same packed ONNX with sparse_infer on and off")
     inputs = subject.samples.first(SAMPLES).inputs
     on = inference(pruned, inputs, sparse_infer=True)
     off = inference(pruned, inputs, sparse_infer=False)

@@ -21,6 +21,9 @@ from pytest_rknpu.toolchain import Plan
 Floats = NDArray[np.float32]
 PlanOf = Callable[..., Plan]
 
+# A build log is the host's: it says nothing of a board, and an emulated board builds nothing.
+pytestmark = pytest.mark.runtimes("simulator")
+
 MODE_IDS = {mode: f"mode{int(mode)}" for mode in Mode}
 # One for each pattern: mode 3 differs from mode 2 only in which of the weights it keeps.
 PATTERNS = (Mode.INPUT, Mode.OUTPUT, Mode.INPUT_THEN_OUTPUT)

@@ -12,6 +12,9 @@ from pytest_rknpu.fixtures import ItemRecord, LiveBoard
 from pytest_rknpu.sparsity.engagement import IGNORES_SPARSE_INFER
 from pytest_rknpu.toolchain import Plan
 
+# A build log is the host's: it says nothing of a board, and an emulated board builds nothing.
+pytestmark = pytest.mark.runtimes("simulator")
+
 
 @pytest.mark.requirement("SPARSE-03")
 def test_sparse_inference_is_refused_where_there_is_none(

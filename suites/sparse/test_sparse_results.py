@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pytest_rknpu import models
 from pytest_rknpu.errors import ConformanceFailure, HarnessError, Inconclusive
-from pytest_rknpu.fixtures import Effort, Inference, ItemRecord, LiveBoard
+from pytest_rknpu.fixtures import Effort, Inference, ItemRecord
 from pytest_rknpu.measure import count_steps, fault_rate_bound, judge_loss, pair, right_answers
 from pytest_rknpu.session import Npu, Program, ZeroCopy
 from pytest_rknpu.session.inference import quantise
@@ -80,15 +80,12 @@ def require_sound(top1: float) -> None:
         )
 
 
+@pytest.mark.runtimes("simulator", "librknnrt")  # an emulated board has one packed ONNX
 @pytest.mark.requirement("SPARSE-04")
 @pytest.mark.needs("sparse")
 @pytest.mark.parametrize("name", SIBLINGS)
-def test_sparse_inference_changes_little(
-    board: LiveBoard, scores: Scores, record: ItemRecord, name: str
-) -> None:
+def test_sparse_inference_changes_little(scores: Scores, record: ItemRecord, name: str) -> None:
     """The same pruned weights with sparse_infer on and off: no score moves by more than a few steps."""
-    if board.board.runtime == "emulator":
-        pytest.skip(f"{board.board.name} runs the same packed ONNX with sparse_infer on and off")
     require_pruned(name)
     on = scores(name, ON_OFF_SAMPLES, sparse_infer=True)
     off = scores(name, ON_OFF_SAMPLES, sparse_infer=False)
@@ -104,12 +101,11 @@ def test_sparse_inference_changes_little(
         )
 
 
+@pytest.mark.runtimes("simulator", "librknnrt")  # an emulated board has one packed ONNX
 @pytest.mark.requirement("SPARSE-06")
 @pytest.mark.needs("sparse")
-def test_dense_weights_compute_the_same(board: LiveBoard, scores: Scores, record: ItemRecord) -> None:
+def test_dense_weights_compute_the_same(scores: Scores, record: ItemRecord) -> None:
     """A dense model with sparse_infer on and off: equal bytes, so that nothing was pruned silently."""
-    if board.board.runtime == "emulator":
-        pytest.skip(f"{board.board.name} runs the same packed ONNX with sparse_infer on and off")
     on = scores(DENSE, ON_OFF_SAMPLES, sparse_infer=True)
     off = scores(DENSE, ON_OFF_SAMPLES, sparse_infer=False)
     difference = count_steps(off, on)
@@ -145,17 +141,14 @@ def test_repeated_runs_give_the_same_bytes(npu: Npu, effort: Effort, name: str) 
     npu.record_bound(rounds)
 
 
+@pytest.mark.runtimes("simulator")
 @pytest.mark.requirement("SPARSE-08")
 @pytest.mark.needs("sparse")
 @pytest.mark.parametrize("name", ["digits_aligned_grid"])
 def test_repeated_simulations_give_the_same_bytes(
-    board: LiveBoard, inference: Inference, effort: Effort, record: ItemRecord, name: str
+    inference: Inference, effort: Effort, record: ItemRecord, name: str
 ) -> None:
     """Fewer runs than on a board, on the simulator; the bound says what they are worth."""
-    if board.board.runtime != "simulator":
-        pytest.skip(
-            f"{board.board.name} has a C runtime: test_repeated_runs_give_the_same_bytes shows it there"
-        )
     require_pruned(name)
     rounds = effort.rounds(60)
     samples = models.load_labelled(name).inputs[:REPEATED_SAMPLES]

@@ -22,6 +22,9 @@ from pytest_rknpu.toolchain import Plan
 PlanOf = Callable[..., Plan]
 SMALL = ("digits_aligned_input", "digits_aligned_output", "digits_aligned_grid")
 
+# A build log is the host's: it says nothing of a board, and an emulated board builds nothing.
+pytestmark = pytest.mark.runtimes("simulator")
+
 
 def cycles_of(plan: Plan) -> int:
     """Predicted cycles of the whole model."""

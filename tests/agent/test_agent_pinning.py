@@ -137,6 +137,8 @@ def test_no_permission_is_told_with_the_file(
         "/sys/class/devfreq/dmc/governor: Permission denied; run as root or give this user the right"
     )
     assert sysfs.governors() == ["userspace", "dmc_ondemand", "userspace"]
+    restored = pinned.unpin()["restored"]
+    assert [step["path"] for step in restored] == [f"/{NPU}/governor", f"/{CPU}/scaling_governor"]
 
 
 def test_two_agents_do_not_pin_one_board(sysfs: FakeSysfs, pinned: Pinned) -> None:

@@ -101,6 +101,15 @@ def test_what_is_no_disturbance(after: dict[str, Any]) -> None:
     assert changes([FIXED, after]) == []
 
 
+def test_a_clock_that_may_move_is_no_news_when_it_does() -> None:
+    """It is not fixed: that is said of it, once, and may be allowed."""
+    loose = changed("cpu_clocks", "value", "policy0", "governor", to="schedutil")
+    moved = copy.deepcopy(loose)
+    moved["cpu_clocks"]["value"]["policy0"].update(hertz=408_000_000, transitions=99)
+    assert changes([loose, moved]) == []
+    assert not_fixed(loose) == ["cpu policy0: governor schedutil"]
+
+
 def test_clocks_that_may_move_are_named() -> None:
     assert not_fixed(changed("npu_clock", "value", "governor", to="rknpu_ondemand")) == [
         "npu: governor rknpu_ondemand"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +103,13 @@ def two_inputs(folder: Path) -> None:
         b=random.normal(size=(12, 5)).astype(np.float32),
         a=random.normal(size=(12, 3, 8, 8)).astype(np.float32),
     )
+
+
+def run_torch(script: str, file: Path) -> None:
+    """Let torch write ``file`` (sys.argv[1]), in a process of its own: it cannot be imported twice."""
+    if find_spec("torch") is None:
+        pytest.skip("torch is not installed; it comes with RKNN-Toolkit2")
+    subprocess.run([sys.executable, "-c", f"import sys, torch\n{script}", str(file)], check=True, timeout=120)
 
 
 def read_documentation() -> str:

@@ -35,7 +35,8 @@ def test_a_quantised_model_runs_through_accuracy_and_memory(project: Project, ta
     records = project.run(ACCURACY, "memory/test_canaries.py", "memory/test_layouts.py", "-k", "mine")
     outcomes = {(record["nodeid"].rpartition("/")[2], record["outcome"]) for record in records}
     assert {outcome for _, outcome in outcomes} == {"pass"}, project.output
-    assert len(records) == 8  # ACC-01, ACC-02, MEM-04, MEM-05, MEM-09 in four forms
+    shown = {requirement for record in records for requirement in record["requirement"]}
+    assert shown == {"ACC-01", "ACC-02", "MEM-04", "MEM-05", "MEM-09"}
     against_float = of(records, "test_board_agrees_with_the_float_model", "mine")
     assert figures(against_float)["output 0 cosine"] > 0.999
     assert ("top-1" in figures(against_float)) == (table is PICTURES)
@@ -89,3 +90,24 @@ def test_without_tolerances_it_is_measured_and_not_passed(project: Project) -> N
     assert record["outcome"] == "skip"
     assert "measured, not judged" in record["message"]
     assert figures(record)["output 0 cosine"] > 0.99
+
+
+def test_latency_and_memory_budgets_name_the_users_model(project: Project) -> None:
+    """On an emulated board that plays time LAT-01 and MEM-01 are judged by the budget of the model."""
+    budget = """
+[[budget]]
+model = "mine"
+soc = "rk3588"
+p50_ms = {p50}
+samples = 300
+weight_bytes = {weights}
+"""
+    suites = ("latency/test_budgets.py", "memory/test_size_budgets.py")
+    arguments = ("-k", "(mine and within_their_budget) or memory_stays", "--rknpu-latency-model", "steady")
+    project.boards(EMULATED, QUANTISED, budget.format(p50=900.0, weights=10**7))
+    kept = project.run(*suites, *arguments)
+    assert {record["outcome"] for record in kept} == {"pass"}, project.output
+    assert {id for record in kept for id in record["requirement"]} == {"LAT-01", "MEM-01"}
+    project.boards(EMULATED, QUANTISED, budget.format(p50=0.11, weights=10))
+    broken = project.run(*suites, *arguments)
+    assert {record["outcome"] for record in broken} == {"fail"}, project.output

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from own_models.project import SIMULATED, SIMULATED_SPARSE, Project, figures, of, two_inputs
+from own_models.project import SIMULATED, SIMULATED_SPARSE, Project, figures, of, run_torch, two_inputs
 
 from pytest_rknpu import models
 from pytest_rknpu.toolchain import toolkit_status
@@ -17,6 +17,14 @@ pytestmark = pytest.mark.skipif(
     STATUS.version is None, reason=f"{STATUS.reason}; install it with: {STATUS.install_command}"
 )
 ACCURACY = "accuracy/test_accuracy.py"
+
+
+NETWORK = """
+torch.manual_seed(5)
+pooled = [torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1)]
+network = torch.nn.Sequential(*pooled, torch.nn.Flatten(), torch.nn.Linear(8, 4)).eval()
+torch.jit.trace(network, torch.zeros(1, 3, 16, 16)).save(sys.argv[1])
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -56,16 +64,7 @@ def test_a_graph_cut_in_two_places(project: Project) -> None:
 
 
 def test_torchscript_is_held_against_the_toolkits_float16(project: Project) -> None:
-    torch = pytest.importorskip("torch")
-    torch.manual_seed(5)
-    network = torch.nn.Sequential(
-        torch.nn.Conv2d(3, 8, 3, padding=1),
-        torch.nn.ReLU(),
-        torch.nn.AdaptiveAvgPool2d(1),
-        torch.nn.Flatten(),
-        torch.nn.Linear(8, 4),
-    ).eval()
-    torch.jit.trace(network, torch.zeros(1, 3, 16, 16)).save(str(project.folder / "net.pt"))
+    run_torch(NETWORK, project.folder / "net.pt")
     data = np.random.default_rng(0).normal(size=(24, 3, 16, 16)).astype(np.float32)
     np.save(project.folder / "data.npy", data)
     project.boards(
@@ -98,7 +97,7 @@ def test_a_pruned_model_runs_the_sparse_suite(project: Project) -> None:
     np.savez(project.folder / "aligned.npz", input=pruned.calibration)
     table = '[[model]]\nname = "{0}"\npath = "{0}.onnx"\ncalibration = "aligned.npz"\nsparse = 0\n'
     project.boards(SIMULATED_SPARSE, table.format("pruned"), table.format("dense"))
-    records = project.run("sparse/test_own_sparse_models.py")
+    records = project.run("sparse/test_own_sparse_models.py", "-k", "pruned] or run_sparse")
     assert of(records, "test_pruned_layers_run_sparse", "pruned")["outcome"] == "pass", project.output
     assert of(records, "test_sparse_inference_changes_little", "pruned")["outcome"] == "pass"
     assert of(records, "test_sparse_is_not_slower", "pruned")["outcome"] == "pass"

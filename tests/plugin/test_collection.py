@@ -64,6 +64,39 @@ def test_npu_needs_a_c_runtime_and_board_does_not(project: Project) -> None:
     assert "test_second[sim]" in names
 
 
+MARKED = """
+import pytest
+
+@pytest.mark.runtimes("simulator")
+def test_marked(board):
+    pass
+"""
+
+
+def test_the_mark_runtimes_leaves_out_other_kinds_of_board(project: Project) -> None:
+    project.boards(EMULATOR + SIMULATOR)
+    project.tests(MARKED)
+    names = collected(project.run("--collect-only", "-q"))
+    assert [name for name in names if name.startswith("test_marked")] == ["test_marked[sim]"]
+
+
+def test_the_mark_runtimes_without_a_fitting_board_is_skipped_with_the_proof(project: Project) -> None:
+    project.boards(EMULATOR)
+    project.tests(MARKED)
+    run = project.run("-rs")
+    run.assert_outcomes(skipped=1)
+    run.stdout.fnmatch_lines(["SKIPPED*no selected board has runtime simulator:*"])
+
+
+@pytest.mark.parametrize(("names", "wrong"), [('"simulators"', "names 'simulators'"), ("", "names nothing")])
+def test_an_unknown_kind_of_board_is_a_usage_error(project: Project, names: str, wrong: str) -> None:
+    project.boards(EMULATOR + SIMULATOR)
+    project.tests(MARKED.replace('"simulator"', names))
+    run = project.run()
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.stderr.fnmatch_lines([f"*test_marked*the mark runtimes {wrong}; known: emulator, simulator*"])
+
+
 def test_npu_without_any_c_runtime_is_skipped_with_the_proof(project: Project) -> None:
     project.boards(SIMULATOR)
     project.tests(TWO_TESTS)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from own_models.project import pictures, two_inputs
+from own_models.project import pictures, run_torch, two_inputs
 
 from pytest_rknpu import models
 from pytest_rknpu.errors import ConfigurationError, ModelError
@@ -150,8 +150,7 @@ def test_bad_model_files(make: Make, tmp_path: Path, name: str, content: bytes, 
 
 
 def test_a_state_dict_is_no_torchscript(make: Make, tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    torch.save({"weight": torch.zeros(3)}, tmp_path / "state.pt")
+    run_torch("torch.save({'weight': torch.zeros(3)}, sys.argv[1])", tmp_path / "state.pt")
     with pytest.raises(ModelError, match="a state dict or a pickled module has no graph"):
         _ = make(path="state.pt", inputs=[{"shape": [1, 3]}]).source
 
