@@ -47,6 +47,12 @@ __all__ = [
 ]
 
 
+_TOO_LATE = (
+    "`board`, and what builds on it, must be an argument of the test or of its fixtures, so that pytest makes"
+    " one test per board; getfixturevalue comes too late for that, and unittest's classes have no parameters"
+)
+
+
 @pytest.fixture(scope="session")
 def board(request: pytest.FixtureRequest) -> Iterator[LiveBoard]:
     """A selected board, leased and open for all its tests.
@@ -56,7 +62,7 @@ def board(request: pytest.FixtureRequest) -> Iterator[LiveBoard]:
     name = getattr(request, "param", None)
     if name is None:
         problem = request.config.stash[PROBLEMS].first
-        raise ConfigurationError(problem or "the fixture `board` needs a board as its parameter")
+        raise ConfigurationError(problem or _TOO_LATE)
     slot = request.config.stash[SLOTS].of(name)
     with slot.opened():
         yield LiveBoard(slot)
@@ -95,9 +101,9 @@ def latency(request: pytest.FixtureRequest, board: LiveBoard) -> Iterator[Latenc
 
     Skips with the reason on boards whose time means nothing.
     """
+    _ours(request)
     from pytest_rknpu.session.latency import Latency, pinned_clocks
 
-    _ours(request)
     if board.board.without_time is not None:
         pytest.skip(board.board.without_time)
     npu = request.getfixturevalue("npu")
@@ -115,9 +121,9 @@ def inference(request: pytest.FixtureRequest, board: LiveBoard) -> Inference:
     (ToolkitError, BoardError). ``model`` may be one of boards.toml (`subject` has it); models with several
     inputs take a list of arrays.
     """
+    _ours(request)
     from pytest_rknpu.session import inference as ways
 
-    _ours(request)
     if board.board.runtime == "simulator":
         return partial(ways.simulate, cast("SimulatorSession", board.session))
     if board.board.runtime == "connected":

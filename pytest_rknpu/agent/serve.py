@@ -139,7 +139,11 @@ class Agent:
         self._store.put(sha256, data)
         return {"ok": True}
 
-    def _execute(self, program: Any, deadline_s: float | None) -> Reply:
+    def _execute(self, program: Any, deadline_s: float | None, seed: int | None) -> Reply:
+        if seed is not None and self._library_spec.get("kind") == "python":
+            reseed = getattr(self._library.owner, "reseed", None)
+            if reseed is not None:
+                reseed(seed)
         ends = math.inf if deadline_s is None else time.monotonic() + deadline_s
         services = Services(self._store, self._run_child, self._log.pump, self._root, ends)
         return execute(program, self._started(), services)
@@ -185,7 +189,11 @@ _REQUESTS: dict[str, Any] = {
     "has_models": ({"hashes": Field(_hashes)}, Agent._has_models),
     "put_model": ({"sha256": Field(sha256), "data": Field(_bytes)}, Agent._put_model),
     "execute": (
-        {"program": Field(any_value), "deadline_s": Field(optional(seconds), None)},
+        {
+            "program": Field(any_value),
+            "deadline_s": Field(optional(seconds), None),
+            "seed": Field(optional(integer(0, U64)), None),
+        },
         Agent._execute,
     ),
     "reset": ({}, Agent._reset),

@@ -155,6 +155,51 @@ def run_suites(
 
 
 @application.command()
+def compare(
+    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="The run before: report folder or file.")],
+    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="The run after.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what changed between two runs: latency, outcomes, figures, versions.
+
+    RUN is a folder that --rknpu-report wrote, or a results.jsonl. Exit code 0: no regression is shown; 1: a
+    regression; 2: nothing could be compared.
+
+    Example: rknpu compare last-good rknpu-report
+    """
+    from pytest_rknpu.report.comparison import compare_runs
+    from pytest_rknpu.report.comparison_text import comparison_json, comparison_text
+    from pytest_rknpu.report.timed import read_run
+
+    found = compare_runs(read_run(run_a), read_run(run_b))
+    typer.echo(comparison_json(found) if as_json else comparison_text(found))
+    if found.regressed:
+        raise typer.Exit(1)
+
+
+@application.command("suggest-budgets")
+def suggest_budgets(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Report folder or results.jsonl.")],
+    margin: Annotated[
+        float, typer.Option("--margin", metavar="PERCENT", help="More than was measured.")
+    ] = 10.0,
+    evidence: Annotated[
+        str, typer.Option("--evidence", metavar="WORD", help="Which results to take; others are no silicon.")
+    ] = "hardware",
+) -> None:
+    """Print [[budget]] tables for boards.toml, from what a run measured.
+
+    Example: rknpu suggest-budgets rknpu-report --margin 15 >> boards.toml
+    """
+    from pytest_rknpu.report.suggestion import suggest, suggestion_toml
+    from pytest_rknpu.report.timed import read_run
+
+    results = read_run(run_folder)
+    suggestions = suggest(results, margin=margin / 100, evidence=evidence)
+    typer.echo(suggestion_toml(results, suggestions, margin / 100, evidence))
+
+
+@application.command()
 def schema() -> None:
     """Print the JSON schema of results.jsonl.
 

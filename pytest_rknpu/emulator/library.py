@@ -52,6 +52,11 @@ class Library:
         callback = self._callbacks.get(name)
         return None if callback is None else ctypes.cast(callback, ctypes.c_void_p).value
 
+    def reseed(self, seed: int) -> None:
+        """Throw the dice of evictions and faults anew from here: a test is then the same after any other."""
+        with self._state.lock:
+            self._state.reseed(seed)
+
     def _callback(self, name: str) -> Any:
         prototype = PROTOTYPES[name]
         kinds = [concrete(kind, self._state.structures) for kind in (prototype.result, *prototype.arguments)]

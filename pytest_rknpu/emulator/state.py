@@ -134,6 +134,11 @@ class State:
         self._quarantine: deque[Memory] = deque(maxlen=_QUARANTINE)
         self._handles = 0
         self._storages_made = 0
+        self.reseed(platform.seed)
+
+    def reseed(self, seed: int) -> None:
+        """Begin the dice of the storages that are made from now on anew, whatever was thrown before."""
+        self._seed, self._seeded = seed, 0
 
     # contexts
 
@@ -201,7 +206,8 @@ class State:
 
     def _storage(self, backing: pages.Pages, *, coherent: bool) -> Storage:
         self._storages_made += 1
-        generator = np.random.default_rng([self.platform.seed, self._storages_made])
+        self._seeded += 1
+        generator = np.random.default_rng([self._seed, self._seeded])
         return Storage(backing, generator, self.hooks.cache, coherent=coherent, number=self._storages_made)
 
     def add_memory(

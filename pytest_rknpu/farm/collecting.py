@@ -176,7 +176,19 @@ def _ours(item: pytest.Item, run: Run, board: str | None) -> Ours:
     )
     needs = require_known_needs(_arguments(item, "needs"), item.nodeid)
     _require_known_runtimes(item)
-    return Ours(run.board(board) if board else None, needs, record)
+    return Ours(_selected(item, run, board) if board else None, needs, record)
+
+
+def _selected(item: pytest.Item, run: Run, name: str) -> Board | None:
+    """The board of that name; None, and a skip that says so, where a test names one that was not selected."""
+    for board in run.boards:
+        if board.name == name:
+            return board
+    if name not in [board.name for board in run.file.boards]:
+        raise ConfigurationError(f"{item.nodeid}: names board {name!r}, which is not in {run.file.path}")
+    listed = ", ".join(board.name for board in run.boards)
+    item.add_marker(pytest.mark.skip(reason=f"board {name} was not selected, but {listed}"))
+    return None
 
 
 def _require_known_runtimes(item: pytest.Item) -> None:

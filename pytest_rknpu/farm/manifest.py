@@ -51,7 +51,7 @@ def write_manifest(folder: Path, worker: str, manifest: Manifest) -> None:
             unfinished.write_text(text, encoding="utf-8")
             os.replace(unfinished, folder / f"{worker}.json")
             return
-        except FileNotFoundError:  # the controller took the last manifest, and the folder with it
+        except (FileNotFoundError, FileExistsError):  # the controller took the folder with its last manifest
             if attempt == _ATTEMPTS:
                 raise
 

@@ -73,6 +73,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="Let emulated boards take their time by this model, to try the latency suite out.",
     )
     add(
+        "--rknpu-baseline",
+        dest="rknpu_baseline",
+        metavar="RUN",
+        help="Report folder or results.jsonl of the version set that latency is compared with (LAT-08).",
+    )
+    add(
         "--rknpu-wait",
         dest="rknpu_wait",
         metavar="SECONDS",
@@ -81,6 +87,7 @@ def add_options(parser: pytest.Parser) -> None:
         help="How long to wait for a board that somebody else holds (default 600).",
     )
     parser.addini("rknpu_boards", "boards.toml, relative to the ini file, where --boards is not given.")
+    parser.addini("rknpu_baseline", "The same as --rknpu-baseline, relative to the ini file.")
 
 
 def add_markers(config: pytest.Config) -> None:

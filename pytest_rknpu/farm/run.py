@@ -93,6 +93,8 @@ class Run:
     faults: tuple[str, ...]
     report: Path | None
     latency_model: str | None = None
+    baseline: Path | None = None
+    """A report folder or results.jsonl of another run."""
     asked: bool = field(default=False)
     """Whether an option chooses boards: then they are looked at whatever is collected."""
 
@@ -165,7 +167,11 @@ def _played(board: Board, faults: tuple[str, ...], latency_model: str | None) ->
 _OPTIONS = {"faults": "--rknpu-fault", "latency_model": "--rknpu-latency-model"}
 
 
-_PATHS = {"--boards": "rknpu_boards", "--rknpu-report": "rknpu_report"}
+_PATHS = {
+    "--boards": "rknpu_boards",
+    "--rknpu-report": "rknpu_report",
+    "--rknpu-baseline": "rknpu_baseline",
+}
 
 
 def run_of(config: pytest.Config, origin: Origin | None) -> Run:
@@ -190,21 +196,22 @@ def run_of(config: pytest.Config, origin: Origin | None) -> Run:
         origin=origin or originate(seed, map(str, config.invocation_params.args)),
         effort=Effort(option("rknpu_effort")),
         wait_s=wait_s,
-        boards_file=_boards_file(config, explicit),
+        boards_file=_named_file(config, "rknpu_boards", explicit),
         globs=globs,
         socs=socs,
         faults=faults,
         report=Path(os.path.abspath(config.invocation_params.dir / report)) if report else None,
         latency_model=option("rknpu_latency_model"),
+        baseline=_named_file(config, "rknpu_baseline", option("rknpu_baseline")),
         asked=bool(explicit or globs or socs or faults or option("rknpu_latency_model")),
     )
 
 
-def _boards_file(config: pytest.Config, explicit: str | None) -> Path | None:
-    """``--boards`` starts at the working folder, the ini value at the ini file's."""
+def _named_file(config: pytest.Config, ini: str, explicit: str | None) -> Path | None:
+    """What an option names starts at the working folder, the ini value at the ini file's."""
     if explicit:
         return Path(config.invocation_params.dir, explicit)
-    named = str(config.getini("rknpu_boards") or "")
+    named = str(config.getini(ini) or "")
     if not named:
         return None
     return Path(config.inipath.parent if config.inipath else config.rootpath, named)

@@ -21,6 +21,7 @@ from pytest_rknpu.session.description import (
     sizes_from,
     sizing_program,
 )
+from pytest_rknpu.session.dice import Dice
 from pytest_rknpu.session.link import ExecnetLink, Link, Message
 from pytest_rknpu.session.program import Program
 from pytest_rknpu.session.scratch import said_of, scratch_folder
@@ -65,6 +66,11 @@ class BoardSession:
         self._stored: set[str] = set()
         self._descriptions: dict[str, ModelDescription] = {}
         self.references: dict[tuple[str, str], list[bytes]] = {}
+        self._dice = Dice(0)
+
+    def begin(self, seed: int) -> None:
+        """Before each test: what an emulated board leaves to chance follows from the test's own seed."""
+        self._dice = Dice(seed if self.board.seed is None else self.board.seed)
 
     def request(self, message: Message, deadline_s: float = _REQUEST_SECONDS) -> Message:
         """One request of docs/command-lists.md.
@@ -88,7 +94,10 @@ class BoardSession:
         Raises RuntimeCallError (a call's code), MissingFunction, HarnessError (a malformed program),
         BoardError (its loops take longer than ``deadline_s``), BoardLost (the board does not even say that).
         """
-        message = {"request": "execute", "program": program.plain(), "deadline_s": deadline_s}
+        plain = program.plain()
+        message: Message = {"request": "execute", "program": plain, "deadline_s": deadline_s}
+        if self.board.runtime == "emulator":
+            message["seed"] = self._dice.seed_for(plain)
         reply = self.request(message, deadline_s + _ANSWER_SECONDS)
         if not reply["ok"]:
             raise _error_of(self.board.name, reply)

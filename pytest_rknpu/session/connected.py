@@ -37,7 +37,7 @@ _BOARD_STEPS = frozenset(
     {"list_devices", "init_runtime", "inference", "eval_perf", "eval_memory", "get_sdk_version"}
 )
 _REMEDY = (
-    "see that `adb devices` lists the board as `device`, that rknn_server runs on it (restart_rknn.sh), and "
+    "see that `adb devices` lists the board as `device`, that rknn_server runs on it (start_rknn.sh), and "
     "that device_id and soc or target in boards.toml are its own"
 )
 _NO_AGENT = "absent (a connected board has no agent that could look)"

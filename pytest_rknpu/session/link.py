@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import threading
 from typing import Any, Protocol
 
 import execnet
@@ -34,6 +35,7 @@ class ExecnetLink:
         from pytest_rknpu.agent import bootstrap_source, sources
 
         self._board_name = board_name
+        self._one_at_a_time = threading.Lock()  # else threads of a test would get each other's replies
         self._gateway = gateway
         self._channel = gateway.start(bootstrap_source())
         try:
@@ -47,6 +49,10 @@ class ExecnetLink:
         After a missed deadline the agent is ended: its state is no longer known. So it is after Ctrl-C, or
         the timeout of a test: the reply that is still to come would be taken for that to the next request.
         """
+        with self._one_at_a_time:
+            return self._request(message, deadline_s)
+
+    def _request(self, message: Message, deadline_s: float) -> Message:
         name = message["request"]
         try:
             self._channel.send(message)

@@ -66,6 +66,7 @@ class Npu:
     """Runs programs on one board and collects the runtime's log for one test."""
 
     def __init__(self, session: BoardSession, record: ItemRecord, seed: int) -> None:
+        session.begin(seed)
         self.session = session
         self.record = record
         self.soc = session.soc

@@ -48,6 +48,8 @@ class ForkServer:
             self.process = subprocess.Popen(
                 [sys.executable, "-u", str(SERVER), str(theirs.fileno()), str(os.getpid())],
                 cwd="/",
+                # Not what C has, which may hold more: readline adds LINES and COLUMNS there.
+                env=dict(os.environ),
                 stdin=subprocess.DEVNULL,
                 stdout=printed,
                 stderr=subprocess.STDOUT,
@@ -171,13 +173,12 @@ class _Current:
 
 _current = _Current()
 atexit.register(_current.finish)
-os.register_at_fork(after_in_child=_current.after_fork)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_current.after_fork)
 
 
-def run_forked(
-    worker: Path, request: Path, log: Path, environment: Mapping[str, str], deadline_s: float
-) -> int | None:
-    """Runs ``worker request`` in the request's folder, with its output in ``log``.
+def run_forked(worker: Path, request: Path, log: Path, temporary: Path, deadline_s: float) -> int | None:
+    """Runs ``worker request`` in the request's folder, with its output in ``log`` and its own ``TMPDIR``.
 
     Returns the exit status as ``Popen.wait`` does; None where no server ran it to its end: it may have begun.
     subprocess.TimeoutExpired: it did not end within ``deadline_s``, and was killed with its process group.
@@ -190,7 +191,9 @@ def run_forked(
         "request": str(request),
         "folder": str(request.parent),
         "log": str(log),
-        "environment": dict(environment),
+        # Only what the server's differs in: the toolkit writes memory that it has not set into its models,
+        # which must not be what is left of a message with the whole environment.
+        "environment": {"TMPDIR": str(temporary), _PASSING: os.environ.get(_PASSING)},
     }
     try:
         return server.run(job, deadline_s)

@@ -91,24 +91,21 @@ def _run(worker: Path, folder: Path, deadline_s: float) -> Ended:
     (folder / _STEP).write_text("import", encoding="utf-8")
     temporary = folder / "temporary"
     temporary.mkdir()
-    environment = {**os.environ, "TMPDIR": str(temporary)}
-    status = run_forked(worker, folder / _REQUEST, folder / LOG, environment, deadline_s)
+    status = run_forked(worker, folder / _REQUEST, folder / LOG, temporary, deadline_s)
     if status is None:
         _clear(folder, given)
         temporary.mkdir()
-        status = run_fresh(worker, folder / _REQUEST, folder / LOG, environment, end - time.monotonic())
+        status = run_fresh(worker, folder / _REQUEST, folder / LOG, temporary, end - time.monotonic())
     return Ended(_reply(folder), status, _step(folder), _log(folder))
 
 
-def run_fresh(
-    worker: Path, request: Path, log: Path, environment: Mapping[str, str], deadline_s: float
-) -> int:
+def run_fresh(worker: Path, request: Path, log: Path, temporary: Path, deadline_s: float) -> int:
     """As ``run_forked``, in a process that imports the toolkit itself; always has a status."""
     with log.open("wb") as output:
         child = subprocess.Popen(
             [sys.executable, "-u", str(worker), str(request)],
             cwd=request.parent,
-            env=environment,
+            env={**os.environ, "TMPDIR": str(temporary)},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

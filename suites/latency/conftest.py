@@ -8,10 +8,13 @@ from pytest_rknpu.errors import ConfigurationError
 from pytest_rknpu.farm.run import RUN
 from pytest_rknpu.fixtures import Effort
 from pytest_rknpu.inventory.budgets import core_mask_of, one_core
+from pytest_rknpu.report.results import Results
+from pytest_rknpu.report.timed import read_run
 from pytest_rknpu.session import LoadedModel
 from pytest_rknpu.session.latency import Latency
 
 ONE_CORE = "one-core"
+_BASELINE = pytest.StashKey[Results]()
 ALWAYS_TIMED = ("digits_cnn", "probe_wide")
 """A trained classifier, and the probe with the most work: measured also where no budget names them."""
 
@@ -21,6 +24,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     that a budget names."""
     if "timed" not in metafunc.fixturenames:
         return
+    if "baseline" in metafunc.fixturenames:
+        _ = _stored(metafunc.config)  # before a board is touched
     pairs = [(name, ONE_CORE) for name in (*ALWAYS_TIMED, *_own_models(metafunc.config))]
     pairs += [pair for pair in _budgeted(metafunc.config) if pair not in pairs]
     ids = [f"{name}-{core_mask}" for name, core_mask in pairs]
@@ -49,6 +54,24 @@ def _budgeted(config: pytest.Config) -> list[tuple[str, str]]:
         is_default = chip is None or budget.core_mask == one_core(chip)
         found[budget.model, ONE_CORE if is_default else str(budget.core_mask)] = None
     return list(found)
+
+
+def _stored(config: pytest.Config) -> Results | None:
+    """The run to compare with; None where none is named. Raises UsageError where it cannot be read."""
+    path = config.stash[RUN].baseline
+    if path is None or _BASELINE in config.stash:
+        return config.stash.get(_BASELINE, None)
+    try:
+        config.stash[_BASELINE] = read_run(path)
+        return config.stash[_BASELINE]
+    except ConfigurationError as error:
+        raise pytest.UsageError(f"--rknpu-baseline: {error}") from None
+
+
+@pytest.fixture
+def baseline(request: pytest.FixtureRequest) -> Results | None:
+    """The run of another version set, where one is named."""
+    return _stored(request.config)
 
 
 @pytest.fixture

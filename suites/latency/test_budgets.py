@@ -55,6 +55,8 @@ def test_the_start_stays_within_its_budget(latency: Latency, timed: tuple[str, s
         "rknn_init": np.array([process.init_ns for process in timing.processes]) / 1e6,
         "first inference": np.array([process.first_ns for process in timing.processes]) / 1e6,
     }
+    latency.npu.record.measure("model", name)
+    latency.npu.record.measure("core mask", core_mask or "none")
     latency.npu.record.measure("processes", starts)
     for what, values in samples.items():
         latency.npu.record.measure(f"{what}, median", np.median(values), "ms")

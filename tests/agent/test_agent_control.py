@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pytest_rknpu.agent import compiler
 from pytest_rknpu.agent.binding import bind
 from pytest_rknpu.agent.compiler import Services
 from pytest_rknpu.agent.executor import execute
@@ -154,3 +155,45 @@ def test_a_memory_destroyed_in_the_first_round_is_gone_in_the_second(bound: Run)
         fails=True,
     )
     assert (error["kind"], error["at"]) == ("program", [0, 1, 0])
+
+
+def test_a_loop_gives_up_when_its_time_is_over(agent: Callable[..., Any], bound: Run) -> None:
+    endless = {"op": "repeat", "count": 4_000_000_000, "commands": [{"op": "run", "context": "c"}]}
+    outer = {"op": "repeat", "count": 2, "commands": [{"op": "timestamp", "save": "times"}, endless]}
+    reply = agent("execute", program={"commands": [outer]}, deadline_s=0.2)
+    assert reply["error"]["kind"] == "deadline"
+    assert reply["error"]["at"][:2] == [0, 0]
+    assert "of 4000000000 iterations" in reply["error"]["message"]
+    assert len(reply["values"]["times"]) == 1
+    bound({"op": "run", "context": "c"})  # nothing is broken
+
+
+@pytest.mark.parametrize("deadline_s", [0, -1, float("nan"), float("inf"), "soon"])
+def test_a_deadline_is_a_number_of_seconds(agent: Callable[..., Any], deadline_s: object) -> None:
+    reply = agent("execute", program={"commands": []}, deadline_s=deadline_s)
+    assert reply["error"]["kind"] == "program"
+    assert "key 'deadline_s'" in reply["error"]["message"]
+
+
+def test_more_values_than_can_be_kept_are_refused_before_anything_runs(bound: Run) -> None:
+    save = {"op": "timestamp", "save": "times"}
+    inner = {"op": "repeat", "count": 1000, "commands": [save]}
+    error = bound(
+        {"op": "destroy", "context": "c"},
+        {"op": "repeat", "count": 1001, "commands": [inner]},
+        fails=True,
+    )
+    assert (error["kind"], error["at"]) == ("program", [1, 0, 0])
+    assert "saves 1001000 values under 'times'" in error["message"]
+    bound({"op": "run", "context": "c"})  # still there
+    values = bound(inner, {"op": "timestamp", "save": "once"})
+    assert len(values["times"]) == 1000
+
+
+def test_more_bytes_than_the_link_takes_are_not_piled_up(bound: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "MAXIMUM_SAVED_BYTES", 600)
+    read = {"op": "read", "memory": "in", "save": "seen"}
+    error = bound({"op": "repeat", "count": 9, "commands": [read]}, fails=True)
+    assert (error["kind"], error["at"]) == ("program", [0, 2, 0])
+    assert "saves more than 600 bytes" in error["message"]
+    assert len(bound({"op": "repeat", "count": 2, "commands": [read]})["seen"]) == 2

@@ -14,10 +14,11 @@ from pytest_rknpu import __version__
 from pytest_rknpu.cli.shipped import shipped_boards_file
 from pytest_rknpu.inventory.schema import load_boards
 
+COMMANDS = ("boards", "compare", "init", "run", "schema", "suggest-budgets")
 BROKEN = '[[board]]\nname = "one"\nsoc = "rk3589"\nruntime = "emulator"\n'
 
 
-@pytest.mark.parametrize("command", [[], ["boards"], ["init"], ["run"], ["schema"]], ids=str)
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=str)
 def test_help_shows_an_example(rknpu, command: list[str]) -> None:
     answer = rknpu(*command, "--help")
     assert (answer.code, answer.err) == (0, "")
@@ -109,3 +110,55 @@ def test_the_command_starts_light() -> None:
     code = f"import sys, pytest_rknpu.cli; print([name for name in {heavy!r} if name in sys.modules])"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams_are_no_fault(rknpu_process, tmp_path: Path, closed: str) -> None:
+    commands = ("boards", "run --collect-only -q -k nothing")
+    script = "; ".join(
+        f"{sys.executable} -m pytest_rknpu.cli {command} {closed}; echo code $? >> codes"
+        for command in commands
+    )
+    answer = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True
+    )
+    assert "Traceback" not in answer.stderr + answer.stdout
+    assert (tmp_path / "codes").read_text() == "code 0\ncode 5\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+@pytest.mark.parametrize("command", ["boards", "schema", "--help"])
+def test_a_full_disk_is_told_in_one_line(tmp_path: Path, command: str) -> None:
+    with open("/dev/full", "w") as full:
+        line = [sys.executable, "-m", "pytest_rknpu.cli", command]
+        answer = subprocess.run(
+            line, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    assert answer.returncode == 2
+    assert answer.stderr == "rknpu: [Errno 28] No space left on device\n"
+
+
+@pytest.mark.parametrize("command", [["boards"], ["run", "--collect-only"], ["init"]])
+def test_a_working_folder_that_is_gone(tmp_path: Path, command: list[str]) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    words = " ".join([sys.executable, "-m", "pytest_rknpu.cli", *command])
+    answer = subprocess.run(
+        ["sh", "-c", f"rmdir ../gone; {words}"],
+        cwd=gone,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.startswith("rknpu: ")
+    assert answer.stderr.count("\n") == 1
+
+
+def test_what_init_advises_can_be_pasted(rknpu) -> None:
+    assert "rknpu boards --boards 'my lab/boards.toml'; " in rknpu("init", "my lab").out
+
+
+def test_what_was_mistyped_cannot_paint_the_terminal(rknpu) -> None:
+    assert "\x1b" not in rknpu("boards", "--boards", "\x1b[2J.toml").err

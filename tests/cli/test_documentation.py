@@ -31,8 +31,8 @@ def test_options_that_are_named_exist(pytestconfig: pytest.Config) -> None:
 
 def test_commands_that_are_named_exist(rknpu) -> None:
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    named = set(re.findall(r"(?:^ +|`|/bin/)rknpu ([a-z]+)", text, re.MULTILINE))
-    assert named == {"boards", "init", "run", "schema"}
+    named = set(re.findall(r"(?:^ +|`|/bin/)rknpu ([a-z]+(?:-[a-z]+)*)", text, re.MULTILINE))
+    assert named == {"boards", "compare", "init", "run", "schema", "suggest-budgets"}
     for command in named:
         assert rknpu(command, "--help").code == 0
 

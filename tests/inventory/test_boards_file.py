@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,15 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert "cannot be read" in refusal(tmp_path)
     with pytest.raises(ConfigurationError, match="cannot be read"):
         load_boards(Path("nul\0byte"))
+    if os.path.exists("/dev/zero"):
+        assert refusal(Path("/dev/zero")) == "has more than 16 MiB; is it a boards.toml?"
+
+
+def test_of_very_many_mistakes_the_first_are_told(write) -> None:
+    message = refusal(write("".join(f'[[board]]\nname = "b{n}"\nsoc = "rk0"\n' for n in range(500))))
+    assert "[[board]] 1 " in message
+    assert message.endswith("more problems")
+    assert len(message) < 20_000
 
 
 @pytest.mark.parametrize(
@@ -180,6 +190,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
             EMULATOR.replace("emulator", "simulator") + 'runtime_version = "2.3.2"\n',
             ['key "runtime_version"'],
         ),
+        (EMULATOR.replace("one", "a" * 65), ['key "name": must have at most 64 characters, not']),
     ],
 )
 def test_tables_with_a_mistake(write, table: str, words: list[str]) -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
+import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,17 @@ import pytest
 
 # pytester forgets after each run what was imported in it: hypothesis' plugin would import it each time.
 _QUIET = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+
+# For runs that a test wants to look at, or to end, while they go on.
+PYTEST = (sys.executable, "-m", "pytest", "--boards", "boards.toml")
+
+
+def wait_until(condition: Callable[[], bool], what: str, deadline_s: float = 30.0) -> None:
+    """Poll for something that another process does. Fails with ``what`` if it does not come about."""
+    deadline = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < deadline, f"never happened: {what}"
+        threading.Event().wait(0.02)
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,10 @@ def test_selection(project: Project, arguments: tuple[str, ...], boards: set[str
         (("--rknpu-wait", "-1"), ["--rknpu-wait -1"]),
         (("--rknpu-wait", "nan"), ["--rknpu-wait nan"]),
         (("--rknpu-fault", "no-such-fault"), ["no-such-fault"]),
+        (("--rknpu-fault", "sync-offset-ignored:x=1"), ["--rknpu-fault: fault 'sync-offset-ignored' has no"]),
+        (("--rknpu-latency-model", "none"), ['--rknpu-latency-model: unknown latency model "none"']),
+        (("--rknpu-report", ""), ["--rknpu-report: is empty"]),
+        (("--boards", ""), ["--boards: is empty"]),
     ],
 )
 def test_wrong_options_are_usage_errors(
@@ -270,3 +274,61 @@ def test_tests_are_chosen_by_requirement(project: Project, workers: int) -> None
     unknown = project.run("--requirement", "SYNC-1", workers=workers)
     assert unknown.ret == pytest.ExitCode.USAGE_ERROR
     assert "did you mean SYNC-1" in " ".join(unknown.errlines)
+
+
+def test_a_fault_that_is_none_is_told_in_one_sentence(project: Project) -> None:
+    project.tests("def test_it(board):\n    pass\n")
+    run = project.run("--rknpu-fault", "sync-to-devise-dropped", "--rknpu-latency-model", "stedy")
+    (line,) = [line for line in run.errlines if line.strip()]
+    assert line.startswith('ERROR: --rknpu-fault: unknown fault "sync-to-devise-dropped"')
+    assert 'did you mean "sync-to-device-dropped"?); --rknpu-latency-model: unknown' in line
+    assert "pydantic" not in line
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_boards_whose_tests_cannot_be_told_apart_are_refused(project: Project, workers: int) -> None:
+    board = '[[board]]\nname = "{}"\nsoc = "rk3588"\nruntime = "emulator"\n'
+    project.boards(board.format("emu") + board.format("emu-b"))
+    project.tests('@pytest.mark.parametrize("n", ["1", "b-1"])\ndef test_it(npu, n):\n    pass\n')
+    run = project.run(workers=workers)
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    error = " ".join(run.errlines)
+    assert "test_it.py::test_it[emu-b-1]: is a test of board emu and one of board emu-b" in error
+    assert project.opened() == []
+    assert project.run("--board", "emu", workers=workers).ret == 0
+
+
+def test_a_test_may_name_its_boards(project: Project) -> None:
+    project.tests(
+        "@pytest.mark.parametrize('board', ['alpha', 'beta'], indirect=True)\n"
+        "def test_it(npu, board):\n    assert board.board.name == 'alpha'\n"
+    )
+    run = project.run("--board", "alpha", "-rs")
+    run.assert_outcomes(passed=1, skipped=1)
+    run.stdout.fnmatch_lines(["SKIPPED*board beta was not selected, but alpha"])
+    assert project.opened() == ["alpha"]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_test_that_names_no_board_of_the_file_is_a_usage_error(project: Project, workers: int) -> None:
+    project.tests(
+        "@pytest.mark.parametrize('board', ['alfa'], indirect=True)\ndef test_it(board):\n    pass\n"
+    )
+    run = project.run(workers=workers)
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    assert "test_it[alfa]: names board 'alfa', which is not in " in " ".join(run.errlines)
+
+
+def test_a_board_that_is_asked_for_too_late_is_explained(project: Project) -> None:
+    project.tests(
+        "import unittest\n"
+        "def test_it(request):\n    request.getfixturevalue('npu')\n"
+        "@pytest.mark.usefixtures('board')\n"
+        "class TestCase(unittest.TestCase):\n    def test_it(self):\n        pass\n"
+    )
+    run = project.run()
+    run.assert_outcomes(failed=1, errors=1)
+    told = [
+        line for line in run.outlines if line.startswith("E ") and "must be an argument of the test" in line
+    ]
+    assert len(told) == 2

@@ -7,18 +7,14 @@ import re
 import signal
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from plugin.project import Project
+from plugin.project import PYTEST, Project, wait_until
 from plugin.schemas import validate_junit
 
 from pytest_rknpu.report.results import read_results
-
-PYTEST = (sys.executable, "-m", "pytest", "--boards", "boards.toml")
 
 MANY = """
 import os
@@ -29,14 +25,6 @@ def test_it(npu, record, n):
     record.measure("run", os.environ["PYTEST_XDIST_TESTRUNUID"])
     record.measure("seed", str(record.seed))
 """
-
-
-def wait_until(condition: Callable[[], bool], what: str, deadline_s: float = 30.0) -> None:
-    """Poll for something that another process does. Fails with ``what`` if it does not come about."""
-    deadline = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < deadline, f"never happened: {what}"
-        threading.Event().wait(0.02)
 
 
 def test_all_tests_of_a_board_run_on_one_worker(project: Project) -> None:

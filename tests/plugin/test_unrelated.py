@@ -95,3 +95,38 @@ def test_a_fixture_that_overrides_ours_wins(project: Project) -> None:
     )
     project.run().assert_outcomes(passed=1)
     assert project.opened() == []
+
+
+OWN_WORDS = """
+import pytest
+
+@pytest.fixture(params=["user", "group"])
+def model_name(request):
+    return request.param
+
+@pytest.mark.models("user", "group")
+def test_own_fixture_of_that_name(model_name):
+    assert model_name in ("user", "group")
+
+@pytest.mark.models
+def test_own_mark():
+    pass
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_mark_models_may_be_another_projects(project: Project, workers: int) -> None:
+    project.tests(OWN_WORDS)
+    project.run(workers=workers).assert_outcomes(passed=3)
+
+
+@pytest.mark.parametrize("fixture", ["npu", "latency", "inference"])
+def test_a_fixture_that_needs_the_board_which_a_project_replaced_says_so(
+    project: Project, fixture: str
+) -> None:
+    project.tests(
+        f"@pytest.fixture\ndef board():\n    return 'mine'\ndef test_it({fixture}):\n    assert {fixture}\n"
+    )
+    run = project.run()
+    run.assert_outcomes(errors=1)
+    run.stdout.fnmatch_lines(["*HarnessError: *needs the fixture `board` of pytest-rknpu; another one*"])

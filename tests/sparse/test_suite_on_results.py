@@ -54,9 +54,7 @@ def moved(steps: int) -> Callable[..., Floats]:
 @pytest.mark.parametrize(("steps", "passes"), [(0, True), (3, True), (-3, True), (4, False), (-4, False)])
 def test_three_steps_are_the_limit(record: ItemRecord, steps: int, passes: bool) -> None:
     def judge() -> None:
-        RESULTS.test_sparse_inference_changes_little(
-            moved(steps), record, "digits_aligned_grid"
-        )
+        RESULTS.test_sparse_inference_changes_little(moved(steps), record, "digits_aligned_grid")
 
     if passes:
         judge()

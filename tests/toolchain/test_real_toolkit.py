@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,14 @@ from pytest_rknpu import models
 from pytest_rknpu.errors import ToolkitError
 from pytest_rknpu.measure import count_top1
 from pytest_rknpu.models.execute import run_onnx
-from pytest_rknpu.toolchain import CompileOptions, compile_model, read_header, simulate, toolkit_status
+from pytest_rknpu.toolchain import (
+    CompileOptions,
+    compile_model,
+    process,
+    read_header,
+    simulate,
+    toolkit_status,
+)
 
 STATUS = toolkit_status()
 pytestmark = pytest.mark.skipif(
@@ -81,6 +89,68 @@ def test_mean_and_deviation_are_applied_once_by_the_toolkit() -> None:
     inside = simulate(DIGITS.float_onnx, normalising, [s[None] for s in pictures[:8]])[0]
     assert np.abs(before - inside).max() < 0.3
     assert np.abs(before).max() > 2
+
+
+def fresh(*_: object) -> None:
+    """What run_forked says where no server is to be had."""
+
+
+def differing(first: bytes, second: bytes) -> set[int]:
+    assert len(first) == len(second)
+    return {index for index, pair in enumerate(zip(first, second, strict=True)) if pair[0] != pair[1]}
+
+
+@pytest.mark.parametrize("platform", ["rk3588", "rk3576"])
+def test_a_forked_simulation_gives_the_bytes_of_a_fresh_one(
+    platform: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options, samples = CompileOptions(platform, DIGITS.calibration), [s[None] for s in DIGITS.calibration[:8]]
+    statuses = recorded(monkeypatch)
+    forked = simulate(DIGITS.float_onnx, options, samples)
+    assert statuses == [0]
+    monkeypatch.setattr(process, "run_forked", fresh)
+    alone = simulate(DIGITS.float_onnx, options, samples)
+    assert [output.tobytes() for output in forked] == [output.tobytes() for output in alone]
+
+
+def test_a_forked_build_differs_from_fresh_ones_only_where_they_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No two builds have the same bytes: the toolkit writes out memory that it has not set, and addresses.
+
+    glibc is told to set it, which leaves the addresses: words of eight bytes, of which a few agree by chance.
+    """
+    monkeypatch.setenv("MALLOC_PERTURB_", "85")
+
+    def build(name: str) -> tuple[bytes, bytes]:
+        monkeypatch.setenv("RKNPU_CACHE_DIR", str(tmp_path / name))
+        compiled = compile_model(POINTWISE.float_onnx, CompileOptions("rk3588", POINTWISE.calibration))
+        assert compiled.fused_graph is not None
+        return compiled.path.read_bytes(), compiled.fused_graph.read_bytes()
+
+    statuses = recorded(monkeypatch)
+    forked, graph = build("forked")
+    assert statuses == [0]
+    monkeypatch.setattr(process, "run_forked", fresh)
+    builds = [build(f"fresh{number}") for number in range(3)]
+    assert {own for _, own in builds} == {graph}
+    varying = set().union(*(differing(builds[0][0], model) for model, _ in builds[1:]))
+    assert len(varying) < len(forked) / 20
+    near = {index + by for index in varying for by in range(-8, 9)}
+    assert differing(builds[0][0], forked) <= near
+
+
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
+    """The statuses of what a server ran from now on; None where it could not."""
+    statuses: list[int | None] = []
+    run = process.run_forked
+
+    def run_and_record(*given: Any) -> int | None:
+        statuses.append(run(*given))
+        return statuses[-1]
+
+    monkeypatch.setattr(process, "run_forked", run_and_record)
+    return statuses
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import importlib
 import json
 import os
 import runpy
@@ -27,10 +28,9 @@ from typing import Any
 
 # pytest_rknpu.toolchain.fork_server reads them.
 STARTED, REFUSED, STATUS = b"started", b"refused", struct.Struct("<i")
-LARGEST_JOB = 1 << 20
+LARGEST_JOB = 1 << 16
 _PR_SET_PDEATHSIG = 1
 _THREADS_END_S = 1.0
-_C_LIBRARY = ctypes.CDLL(None)
 
 
 @dataclass
@@ -66,7 +66,12 @@ def serve(control: socket.socket, host: int) -> dict[str, Any] | None:
     accepting = True
     while accepting or jobs:
         askers = [job.asker for job in jobs if not job.abandoned]
-        watched = [host, *([control] if accepting else []), *(job.exit for job in jobs), *askers]
+        watched: list[int | socket.socket] = [
+            host,
+            *([control] if accepting else []),
+            *(job.exit for job in jobs),
+            *askers,
+        ]
         ready = select.select(watched, [], [])[0]
         for job in jobs:
             if host in ready or (job.asker in ready and job.exit not in ready):
@@ -80,8 +85,9 @@ def serve(control: socket.socket, host: int) -> dict[str, Any] | None:
             message, descriptors, _, _ = socket.recv_fds(control, LARGEST_JOB, 1)
             accepting = bool(message)
             if descriptors and _fork(socket.socket(fileno=descriptors[0]), jobs):
-                for own in (control, *jobs):
-                    own.close()
+                for job in jobs:
+                    job.close()
+                control.close()
                 os.close(host)
                 request: dict[str, Any] = json.loads(message)
                 return request
@@ -107,7 +113,7 @@ def _fork(asker: socket.socket, jobs: list[Job]) -> bool:
         return False
     asker.close()
     os.setsid()
-    _C_LIBRARY.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != server:
         os._exit(1)
     return True
@@ -121,13 +127,17 @@ def become(job: dict[str, Any], printed: bytes) -> None:
     os.dup2(log, 2)
     os.close(log)
     os.write(1, printed)
-    os.environ.clear()
-    os.environ.update(job["environment"])
+    for name, value in job["environment"].items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
     tempfile.tempdir = None
     # Python's own generator is seeded anew by a fork, numpy's is not.
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
     sys.argv = [job["worker"], job["request"]]
+    sys.path[0] = os.path.dirname(job["worker"])
 
 
 def without_threads() -> bool:
@@ -152,8 +162,7 @@ def main() -> None:
     host = os.pidfd_open(int(sys.argv[2]))
     if os.getppid() != int(sys.argv[2]):
         os._exit(1)
-    import rknn.api
-
+    importlib.import_module("rknn.api")
     if not without_threads():
         os._exit(1)
     printed = os.pread(1, os.fstat(1).st_size, 0)

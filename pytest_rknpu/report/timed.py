@@ -1,0 +1,84 @@
+"""Which lines of a results.jsonl hold raw samples of a model's runs, and for what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pytest_rknpu.errors import ConfigurationError
+from pytest_rknpu.report.results import FILE_NAME, Result, Results, read_results
+
+Doubles = NDArray[np.float64]
+
+RUNS = "run"
+"""The name of the samples of rknn_run, one after the other."""
+_NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True)
+class TimedRuns:
+    """Samples in ms, one array per process, of one test. ``core_mask`` is None where the SoC has none."""
+
+    result: Result
+    model: str
+    core_mask: str | None
+    processes: tuple[Doubles, ...]
+
+    @property
+    def count(self) -> int:
+        """How many runs there are in all processes together."""
+        return sum(samples.size for samples in self.processes)
+
+    @property
+    def what(self) -> str:
+        """Model and core mask, in words."""
+        return f"{self.model} on {self.core_mask or 'its only core'}"
+
+
+def timed_runs(results: Iterable[Result]) -> Iterator[TimedRuns]:
+    """The tests that timed runs of a model back to back.
+
+    Raises ConfigurationError for samples that are none.
+    """
+    for result in results:
+        values = {one.name: one.value for one in result.measurements}
+        if result.board is None or "model" not in values or "core mask" not in values:
+            continue
+        for samples in result.samples:
+            if samples.name == RUNS and samples.unit == "ns":
+                mask = str(values["core mask"])
+                yield TimedRuns(
+                    result=result,
+                    model=str(values["model"]),
+                    core_mask=None if mask == "none" else mask,
+                    processes=_milliseconds(result.nodeid, samples.processes),
+                )
+
+
+def _milliseconds(nodeid: str, processes: tuple[tuple[int, ...], ...]) -> tuple[Doubles, ...]:
+    try:
+        arrays = tuple(np.array(process, np.float64) / _NS_PER_MS for process in processes)
+    except (TypeError, ValueError):
+        arrays = ()
+    if not arrays or not all(_are_times(one) for one in arrays):
+        raise ConfigurationError(f"{nodeid}: its samples are not positive numbers of ns, by process")
+    return arrays
+
+
+def _are_times(samples: Doubles) -> bool:
+    return samples.ndim == 1 and samples.size > 0 and bool(((samples > 0) & np.isfinite(samples)).all())
+
+
+def read_run(path: Path) -> Results:
+    """Read a results.jsonl, or the one in the report folder ``path``. Raises ConfigurationError."""
+    return read_results(path / FILE_NAME if path.is_dir() else path)
+
+
+def suite_test(nodeid: str) -> str:
+    """The node id from the suites on: they lie elsewhere in a clone than in a wheel."""
+    return re.sub(r"^.*?(?:^|/)_?suites/", "", nodeid)
