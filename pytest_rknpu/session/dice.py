@@ -1,8 +1,8 @@
 """What an emulated board leaves to chance, so that one test alone does what it did in the middle of a run.
 
-The dice of evictions and faults are thrown anew for each command list, by the test's seed, what the list says,
-and how often the test has sent it before. So they do not depend on the tests before, nor on what a session
-has asked the board already and remembers (descriptions, references).
+The dice of evictions and faults are thrown anew for each command list, by the test's seed, what the list
+says, and how often the test has sent it before. So they do not depend on the tests before, nor on what a
+session has asked the board already and remembers (descriptions, references).
 """
 
 from __future__ import annotations
