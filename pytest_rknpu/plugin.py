@@ -110,9 +110,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     except ConfigurationError as error:
         problem = str(error)
     if any(OURS in item.stash for item in items):
+        from pytest_rknpu.farm.progress import show_compiles
         from pytest_rknpu.report import item_hooks
 
         config.pluginmanager.register(item_hooks, "rknpu-items")
+        show_compiles(config)
         problem = problem or problems.first
     if _is_worker(config):
         _tell_controller(config, items, problem)

@@ -155,7 +155,7 @@ def _read_holder(lock_path: Path) -> Holder | None:
             table = json.loads(file.read(10_000))
         words = {name: _printable(str(table[name])) for name in Holder.__dataclass_fields__}
         return Holder(**{**words, "pid": int(table["pid"])})  # type: ignore[arg-type]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

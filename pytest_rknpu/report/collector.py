@@ -21,6 +21,7 @@ from pytest_rknpu.report.results import (
     Result,
     ResultsWriter,
     RunRecord,
+    names_reported,
     result_from,
 )
 from pytest_rknpu.report.terminal import status_of, write_summary
@@ -57,9 +58,10 @@ class Collector:
         self._record = _record_of(self._run)
         try:
             (folder / "junit").mkdir(parents=True, exist_ok=True)
+            older = names_reported(folder / FILE_NAME)
             self._writer = ResultsWriter(folder / FILE_NAME, self._record)
-            for stale in (folder / "junit").glob("*.xml"):  # of boards that this run may not have
-                stale.unlink()
+            for name in older:  # of boards that this run may not have; other files there are not ours
+                (folder / "junit" / f"{name}.xml").unlink(missing_ok=True)
         except OSError as error:
             raise pytest.UsageError(
                 f"--rknpu-report {folder}: {error.strerror or error}; give a folder that can be written to"

@@ -19,13 +19,10 @@ from xml.etree import ElementTree
 from junit_xml import TestCase, TestSuite, to_xml_report_string
 
 from pytest_rknpu.report.properties import MAIN_VERSIONS, properties_of
-from pytest_rknpu.report.results import Result, RunRecord
+from pytest_rknpu.report.results import WITHOUT_BOARD, Result, RunRecord
 from pytest_rknpu.verdict import Outcome
 
 FOLDER_NAME = "junit"
-
-# No board can be called so: their names begin with a letter or digit.
-_WITHOUT_BOARD = "_no-board"
 
 _NOT_RECORDED = "not recorded"
 
@@ -57,8 +54,8 @@ def write_junit(folder: Path, run: RunRecord, results: Sequence[Result]) -> list
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for name in dict.fromkeys(result.board or _WITHOUT_BOARD for result in results):
-        own = [result for result in results if (result.board or _WITHOUT_BOARD) == name]
+    for name in dict.fromkeys(result.board or WITHOUT_BOARD for result in results):
+        own = [result for result in results if (result.board or WITHOUT_BOARD) == name]
         path = folder / f"{name}.xml"
         _write_whole(path, junit_text(name, run, own))
         written.append(path)

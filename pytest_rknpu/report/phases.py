@@ -22,6 +22,9 @@ from pytest_rknpu.verdict import Outcome, Phase, Verdict, conclude, message_of, 
 if TYPE_CHECKING:
     from _pytest._code.code import Traceback  # pytest names the type in public signatures, yet not in public
 
+_PACKAGE = Path(__file__).resolve().parents[1]
+_SUITES = _PACKAGE / "_suites"  # in a wheel
+
 # pytest's own outcome for each of ours; what is not here failed.
 _PYTEST_OUTCOMES: Mapping[Outcome, Literal["passed", "skipped"]] = {
     Outcome.PASS: "passed",
@@ -49,7 +52,18 @@ def _phase(call: pytest.CallInfo[None], report: pytest.TestReport) -> Phase:
     if error is None and report.failed:  # another plugin's doing, such as xfail(strict) that passed
         message = report.longreprtext or "another plugin failed it"
         return Phase(str(report.when), Outcome.FAIL, message, call.duration)
+    if call.excinfo is not None and type(error) is AssertionError and _is_our_own(call.excinfo):
+        return Phase(str(report.when), Outcome.HARNESS, message_of(error), call.duration)
     return Phase(str(report.when), outcome_of(error), message_of(error), call.duration)
+
+
+def _is_our_own(excinfo: pytest.ExceptionInfo[BaseException]) -> bool:
+    """Whether an assertion of this package, or of the link below it, was wrong: that is no word on a board.
+
+    What this package has to say about one, it says by ConformanceFailure.
+    """
+    raised = Path(excinfo.traceback[-1].path)
+    return raised.parent.name == "execnet" or (_PACKAGE in raised.parents and _SUITES not in raised.parents)
 
 
 def _blame(ours: Ours, phase: Phase, slots: Slots) -> None:

@@ -17,6 +17,10 @@ from pytest_rknpu.verdict import Measurement, Outcome, Samples
 
 SCHEMA = "pytest-rknpu/results-1"
 FILE_NAME = "results.jsonl"
+WITHOUT_BOARD = "_no-board"
+"""Stands for the board in file names; no board can be called so: names begin with a letter or digit."""
+
+_LONGEST_LINE = 2**20
 
 
 @dataclass(frozen=True)
@@ -168,6 +172,20 @@ def read_results(path: Path) -> Results:
     return Results(run, tests, torn=bool(unfinished))
 
 
+def names_reported(path: Path) -> list[str]:
+    """The boards, `WITHOUT_BOARD` among them, for which the run that wrote ``path`` may have left files.
+
+    Empty where it is not there or is nothing of ours.
+    """
+    try:
+        with path.open(encoding="utf-8") as file:
+            run = _run_from(json.loads(file.readline(_LONGEST_LINE)))
+        names = [board.name for board in run.boards]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return []
+    return [WITHOUT_BOARD, *(name for name in names if Path(name).name == name)]
+
+
 def _run_from(table: Mapping[str, Any]) -> RunRecord:
     if table["schema"] != SCHEMA:
         raise ValueError(f"schema {table['schema']!r}; this version reads {SCHEMA!r}")
@@ -178,7 +196,7 @@ def _run_from(table: Mapping[str, Any]) -> RunRecord:
 def _read_line(path: Path, number: int, line: str, parse: Any) -> Any:
     try:
         return parse(json.loads(line))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ConfigurationError(
             f"{path}, line {number}: not a record of a run: {type(error).__name__}: {error}"
         ) from None

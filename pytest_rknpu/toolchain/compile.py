@@ -17,6 +17,7 @@ from pytest_rknpu.errors import HarnessError, ModelError, ToolkitError
 from pytest_rknpu.toolchain.cache import failed_log, fetch
 from pytest_rknpu.toolchain.options import CompileOptions, content_key
 from pytest_rknpu.toolchain.process import LOG, run_child
+from pytest_rknpu.toolchain.progress import told_if_slow
 from pytest_rknpu.toolchain.rknn_file import read_header
 from pytest_rknpu.toolchain.source import ModelSource, require_loader, source_of
 from pytest_rknpu.toolchain.status import require_toolkit
@@ -55,14 +56,14 @@ def compile_model(
     require_loader(source.loader)
     key = content_key(source.identity, options, version)
     end = time.monotonic() + deadline_s
+    size_kb = sum(len(content) for _, content in source.files.values()) / 1024
 
     def make(folder: Path) -> Mapping[str, Path]:
         request = {**build_request(folder, source, options), "task": "compile", "rknn": str(folder / _RKNN)}
         subject = f"RKNN-Toolkit2 {version}, compiling for {options.target_platform},"
-        run_child(request, folder, subject, end - time.monotonic(), failed_log(key))
-        _check_platform(folder / _RKNN, options.target_platform)
-        passes = sorted(folder.glob(_PASSES))
-        return {_RKNN: folder / _RKNN, LOG: folder / LOG, **({_FUSED: passes[-1]} if passes else {})}
+        with told_if_slow(f"compiling a model of {size_kb:.0f} KB for {options.target_platform}"):
+            run_child(request, folder, subject, end - time.monotonic(), failed_log(key))
+        return _kept(folder, options)
 
     entry, cached = fetch(key, make, deadline_s)
     path, fused = entry / _RKNN, entry / _FUSED
@@ -101,17 +102,38 @@ def simulate_inputs(
     """As ``simulate``, for any number of inputs: an array (N, 1, ...) of each, in the graph's layout."""
     source, version = source_of(model), require_toolkit()
     require_loader(source.loader)
-    with tempfile.TemporaryDirectory(prefix="rknpu-simulate-") as name:
-        folder = Path(name)
+    key = content_key(source.identity, options, version)
+    subject = f"RKNN-Toolkit2 {version}, simulating {options.target_platform},"
+    end = time.monotonic() + deadline_s
+    outputs: list[NDArray[np.float32]] = []
+
+    def run(folder: Path, also: Mapping[str, str]) -> None:
         request = {
             **build_request(folder, source, options),
             **arrays_request(folder, inputs),
             "task": "simulate",
+            **also,
         }
-        subject = f"RKNN-Toolkit2 {version}, simulating {options.target_platform},"
-        key = content_key(source.identity, options, version)
-        run_child(request, folder, subject, deadline_s, failed_log(f"simulate-{key}"))
-        return read_outputs(folder)
+        run_child(request, folder, subject, end - time.monotonic(), failed_log(f"simulate-{key}"))
+        outputs.extend(read_outputs(folder))
+
+    def make(folder: Path) -> Mapping[str, Path]:
+        run(folder, {"rknn": str(folder / _RKNN)})
+        return _kept(folder, options)
+
+    # The simulator runs only what it has just built. A model that nobody has compiled yet is kept on the way.
+    fetch(key, make, deadline_s)
+    if not outputs:
+        with tempfile.TemporaryDirectory(prefix="rknpu-simulate-") as name:
+            run(Path(name), {})
+    return outputs
+
+
+def _kept(folder: Path, options: CompileOptions) -> Mapping[str, Path]:
+    """What the cache keeps of a build in ``folder``, by the names of its entry."""
+    _check_platform(folder / _RKNN, options.target_platform)
+    passes = sorted(folder.glob(_PASSES))
+    return {_RKNN: folder / _RKNN, LOG: folder / LOG, **({_FUSED: passes[-1]} if passes else {})}
 
 
 def arrays_request(folder: Path, inputs: Sequence[NDArray[Any]]) -> dict[str, str]:

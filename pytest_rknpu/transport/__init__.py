@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import signal
 import sys
-import threading
 from typing import TYPE_CHECKING, Any
 
 import execnet
 
 from pytest_rknpu.errors import BoardLost
+from pytest_rknpu.transport.connecting import NoConnection, connect
 
 if TYPE_CHECKING:
     from pytest_rknpu.inventory.schema import Board
@@ -28,12 +27,10 @@ class Gateway:
         self._board_name = board_name
         self._group = execnet.Group()
         try:
-            self._gateway = _deaf_to_interrupts(self._group, spec)
-        except (OSError, EOFError, execnet.HostNotFound) as error:
-            self.close()
+            self._gateway = connect(self._group, spec)
+        except NoConnection as error:
             raise BoardLost(
-                f"board {board_name}: no connection ({type(error).__name__}: {error}). "
-                f"Try the same by hand: {_by_hand(spec)}"
+                f"board {board_name}: no connection: {error}. Try the same by hand: {_by_hand(spec)}"
             ) from error
 
     def start(self, source: str) -> Any:
@@ -50,31 +47,6 @@ class Gateway:
         """End the far process, by force after two seconds. Safe to call twice."""
         with contextlib.suppress(OSError, EOFError):
             self._group.terminate(timeout=_TERMINATE_SECONDS)
-
-
-def _deaf_to_interrupts(group: execnet.Group, spec: str) -> execnet.Gateway:
-    """Make a gateway whose process never sees Ctrl-C, which a terminal sends to all processes of a run.
-
-    Otherwise it would take the board away from a test that is still cleaning up, or from a debugger's
-    prompt. A process inherits the signals that the thread which starts it has blocked; a thread of its own,
-    so that Ctrl-C still ends the waiting for a board that does not answer.
-    """
-    made: list[execnet.Gateway] = []
-    failed: list[BaseException] = []
-
-    def make() -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            made.append(group.makegateway(spec))
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=make, daemon=True, name="rknpu-gateway")
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return made[0]
 
 
 def open_gateway(board: Board) -> Gateway:

@@ -138,7 +138,7 @@ def test_keys_that_look_alike_are_not_one_board(folder: Path) -> None:
     assert all(lock.resolve().parent == folder.resolve() for lock in locks)
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "{torn", '{"user": 1}', "\x00" * 20, '"x"'])
+@pytest.mark.parametrize("text", ["", "{}", "[]", "{torn", '{"user": 1}', "\x00" * 20, '"x"', "[" * 10_000])
 def test_a_broken_name_of_a_holder_is_no_obstacle(folder: Path, text: str) -> None:
     with held_elsewhere("key"):
         next(folder.glob("*.json")).write_text(text)

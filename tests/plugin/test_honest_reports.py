@@ -139,3 +139,24 @@ def test_half_a_junit_file_is_not_left(project: Project, monkeypatch: pytest.Mon
     assert run.ret == pytest.ExitCode.TESTS_FAILED
     run.stdout.fnmatch_lines(["INCOMPLETE REPORT: junit: No space left on device"])
     assert list((project.pytester.path / "out/junit").iterdir()) == []
+
+
+def test_files_of_other_tools_stay_where_they_are(project: Project) -> None:
+    project.tests(GREEN)
+    junit = project.pytester.path / "out/junit"
+    junit.mkdir(parents=True)
+    (junit / "of-another-tool.xml").write_text("<testsuites/>")
+    for boards in (["alpha", "beta"], ["beta"]):
+        chosen = [word for board in boards for word in ("--board", board)]
+        assert project.run("--rknpu-report", "out", *chosen).ret == 0
+        names = {f"{board}.xml" for board in boards}
+        assert {path.name for path in junit.iterdir()} == {"of-another-tool.xml", *names}
+
+
+@pytest.mark.parametrize("line", ["", "[]", "{", '{"schema": "x"}', "\udcff", '{"a": ' + "[" * 100_000])
+def test_what_is_no_report_is_no_obstacle(project: Project, line: str) -> None:
+    project.tests(GREEN)
+    out = project.pytester.mkdir("out")
+    (out / "results.jsonl").write_bytes(line.encode("utf-8", "surrogateescape"))
+    assert project.run("--rknpu-report", "out").ret == 0
+    assert len(project.results()[1]) == 2

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 from lxml import etree
 from plugin.project import Project
 from plugin.schemas import properties_of, results_validator, validate_junit
+
+import pytest_rknpu
 
 Run = Callable[..., pytest.RunResult]
 
@@ -256,3 +259,37 @@ def test_fails_before(npu, bad):
     assert results["test_passes_until_then[alpha]"]["outcome"] == "infra"
     assert results["test_fails_before[alpha]"]["outcome"] == "fail"
     assert results["test_fails_before[alpha]"]["message"].startswith("first")
+
+
+def test_an_assertion_of_this_package_is_no_word_on_a_board(project: Project) -> None:
+    package = Path(pytest_rknpu.__file__).parent
+    project.tests(
+        f"""
+def raised_in(path):
+    exec(compile("assert not 'sound'", path, "exec"))
+
+@pytest.fixture
+def link():
+    raised_in("/usr/lib/python3/site-packages/execnet/gateway_bootstrap.py")
+
+def test_link(npu, link):
+    pass
+
+def test_session(npu):
+    raised_in({str(package / "session/link.py")!r})
+
+def test_suite_of_the_wheel(npu):
+    raised_in({str(package / "_suites/sync/conftest.py")!r})
+
+def test_own(npu):
+    assert not "sound"
+"""
+    )
+    project.run("--board", "alpha", "--rknpu-report", "out")
+    outcomes = {name: result["outcome"] for name, result in project.results()[1].items()}
+    assert outcomes == {
+        "test_link[alpha]": "harness",
+        "test_session[alpha]": "harness",
+        "test_suite_of_the_wheel[alpha]": "fail",
+        "test_own[alpha]": "fail",
+    }

@@ -120,6 +120,7 @@ def test_a_file_cut_anywhere_keeps_its_whole_lines(
         ("", "no complete line"),
         ("{}\n", "line 1"),
         ("[]\n", "line 1"),
+        ("[" * 100_000 + "\n", "line 1"),
         ('{"schema": "pytest-rknpu/results-9"}\n', "results-9"),
     ],
 )

@@ -89,10 +89,9 @@ def infer(steps: Steps, toolkit: Any, request: dict[str, Any]) -> int:
 
 def compile_or_simulate(steps: Steps, request: dict[str, Any]) -> dict[str, Any]:
     toolkit = build(steps, request)
-    if request["task"] == "simulate":
-        return {"samples": simulate(steps, toolkit, request)}
-    steps.succeed("export_rknn", lambda: toolkit.export_rknn(request["rknn"]))
-    return {}
+    if request.get("rknn"):
+        steps.succeed("export_rknn", lambda: toolkit.export_rknn(request["rknn"]))
+    return {"samples": simulate(steps, toolkit, request)} if request["task"] == "simulate" else {}
 
 
 Task = Callable[[Steps, dict[str, Any]], dict[str, Any]]
