@@ -12,7 +12,7 @@ import pytest
 
 from pytest_rknpu import models
 from pytest_rknpu.errors import ToolkitError
-from pytest_rknpu.toolchain import Compiled, CompileOptions, compile_model
+from pytest_rknpu.toolchain import Compiled, CompileOptions, compile_model, simulate
 from pytest_rknpu.toolchain.cache import fetch
 from pytest_rknpu.toolchain.options import content_key
 
@@ -36,6 +36,16 @@ def test_the_same_content_is_compiled_once(toolkit: Path) -> None:
     assert (first.cached, second.cached) == (False, True)
     assert replace(first, cached=True) == second
     assert toolkit.read_text().count("rk3588") == 1
+
+
+def test_a_simulation_of_a_new_model_leaves_its_build_behind(toolkit: Path) -> None:
+    samples = [MODEL.calibration[:1]]
+    first = simulate(MODEL.float_onnx, OPTIONS, samples)
+    assert compiled().cached
+    assert toolkit.read_text().count("rk3588") == 1
+    again = simulate(MODEL.float_onnx, OPTIONS, samples)  # the simulator runs only what it has just built
+    assert toolkit.read_text().count("rk3588") == 2
+    np.testing.assert_array_equal(first[0], again[0])
 
 
 @pytest.mark.parametrize(
