@@ -157,6 +157,11 @@ def test_2(npu):
     try:
         boards = ["one", "two"] if workers else ["one"]
         wait_until(lambda: all((here / f"there-{name}").exists() for name in boards), "all are there", 60)
+        # What a worker has sent, but the controller not yet read, is lost with the run.
+        written = here / "out/results.jsonl"
+        wait_until(
+            lambda: all(f"test_1[{name}]" in written.read_text() for name in boards), "test_1 is written", 60
+        )
         os.killpg(run.pid, signal.SIGINT)  # as a terminal does it: to every process of the run
         assert run.wait(timeout=20) == pytest.ExitCode.INTERRUPTED
     finally:
