@@ -123,12 +123,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _keep_required(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What --requirement leaves out is deselected, as -k and -m do it."""
-    globs = config.getoption("rknpu_requirements")
+    """What --requirement and --rknpu-only leave out is deselected, as -k and -m do it."""
+    globs, only = config.getoption("rknpu_requirements"), config.getoption("rknpu_only")
+    if only:
+        _keep(config, items, [item for item in items if item.nodeid in only])
     if globs:
-        kept, left_out = split_by_requirement(items, globs)
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = kept
+        _keep(config, items, split_by_requirement(items, globs)[0])
+
+
+def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[pytest.Item]) -> None:
+    chosen = set(kept)
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = kept
 
 
 @pytest.hookimpl(optionalhook=True)

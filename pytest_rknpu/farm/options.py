@@ -40,6 +40,13 @@ def add_options(parser: pytest.Parser) -> None:
         help="Run only tests that show a matching requirement, such as SYNC-01 or 'MEM-*' (repeatable).",
     )
     add(
+        "--rknpu-only",
+        dest="rknpu_only",
+        metavar="NODEID",
+        action="append",
+        help="Run only the test with this node id, as results.jsonl and `again:` give it (repeatable).",
+    )
+    add(
         "--rknpu-report",
         dest="rknpu_report",
         metavar="DIR",

@@ -36,7 +36,7 @@ _STATUS: Mapping[str, tuple[str, str, tuple[str, Mapping[str, bool]]]] = {
 
 _LEGEND: Mapping[Outcome, str] = {
     Outcome.FAIL: "fail: the board broke the requirement",
-    Outcome.SKIP: "skip: proved not to apply",
+    Outcome.SKIP: "skip: does not apply, or lacks what it needs; the reason is listed",
     Outcome.WAIVED: "waived: not met, in a way that is known and recorded",
     Outcome.INCONCLUSIVE: "inconclusive: too little evidence to tell",
     Outcome.INFRA: "infra: board, link or power failed, nothing is known",
@@ -94,7 +94,10 @@ def replay_command(run: Run, nodeid: str, config: pytest.Config) -> str:
     """The command that runs one test again, with the same seed, from the folder of this run."""
     here = config.invocation_params.dir
     path, separator, rest = nodeid.partition("::")
-    words = ["pytest", f"{os.path.relpath(config.rootpath / path, here)}{separator}{rest}"]
+    if (config.rootpath / path).exists():
+        words = ["pytest", f"{os.path.relpath(config.rootpath / path, here)}{separator}{rest}"]
+    else:  # `rknpu run`: node ids are relative to the shipped suites, and the seed depends on them
+        words = ["rknpu", "run", "--rknpu-only", nodeid]
     if run.boards_file is not None:
         words += ["--boards", os.path.relpath(run.boards_file, here)]
     words += ["--rknpu-seed", str(run.origin.seed)]

@@ -184,7 +184,7 @@ def test_context_argument_of_sync(
             program.sync(io.output, FROM_DEVICE, context, expect=expect, save="from")
             io.compare_output(program, expected, "output")
         io.close(program)
-    what = f"rknn_mem_sync with a {given} context"
+    what = f"rknn_mem_sync with {'its' if given == 'context' else 'a NULL'} context"
     values = require_survived(npu, npu.execute(program, deadline_s=120)["child"], what)
     codes = sorted({*values["to"], *values["from"]})
     npu.record.measure("codes of rknn_mem_sync", ", ".join(map(code_name, codes)))

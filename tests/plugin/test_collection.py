@@ -64,6 +64,16 @@ def test_npu_needs_a_c_runtime_and_board_does_not(project: Project) -> None:
     assert "test_second[sim]" in names
 
 
+def test_rknpu_only_keeps_the_node_ids_that_it_names(project: Project) -> None:
+    project.boards(EMULATOR + SIMULATOR)
+    project.tests(TWO_TESTS)
+    wanted = [
+        name for name in collected(project.run("--collect-only", "-q")) if name.startswith("test_second")
+    ]
+    run = project.run("--collect-only", "-q", "--rknpu-only", f"test_it.py::{wanted[0]}")
+    assert collected(run) == wanted[:1]
+
+
 MARKED = """
 import pytest
 
