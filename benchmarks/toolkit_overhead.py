@@ -32,12 +32,12 @@ for platform in sys.argv[2].split(","):
         rknn = RKNN(verbose=True)
         samples = np.load(folder / f"{name}.npy")
         rknn.config(target_platform=platform)
-        rknn.load_onnx(str(folder / f"{name}.onnx"))
-        rknn.build(do_quantization=True, dataset=str(folder / f"{name}.txt"))
-        rknn.export_rknn(str(folder / f"{name}.rknn"))
-        rknn.init_runtime()
+        assert rknn.load_onnx(str(folder / f"{name}.onnx")) == 0
+        assert rknn.build(do_quantization=True, dataset=str(folder / f"{name}.txt")) == 0
+        assert rknn.export_rknn(str(folder / f"{name}.rknn")) == 0
+        assert rknn.init_runtime() == 0
         for sample in samples:
-            rknn.inference([sample[None]], data_format="nchw")
+            assert rknn.inference([sample[None]], data_format="nchw") is not None
         rknn.release()
 """
 
