@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rknpu.errors import ConfigurationError
-from pytest_rknpu.inventory.explain import explain_duplicate
 from pytest_rknpu.inventory.wording import did_you_mean, quoted
 
 if sys.version_info >= (3, 11):
@@ -67,17 +66,3 @@ def board_tables(path: Path, document: dict[str, Any]) -> list[dict[str, Any]]:
             f"{path}: names no board; add a [[board]] table (`rknpu init` writes a starter)"
         )
     return tables
-
-
-def duplicates(tables: list[dict[str, Any]]) -> list[str]:
-    """Name boards that have the name of an earlier one."""
-    first: dict[str, int] = {}
-    problems = []
-    for number, table in enumerate(tables, start=1):
-        name = table.get("name")
-        if not isinstance(name, str):
-            continue
-        if name in first:
-            problems.append(explain_duplicate(number, name, first[name]))
-        first.setdefault(name, number)
-    return problems

@@ -56,9 +56,19 @@ def heading(number: int, name: object, kind: str = "board") -> str:
     return f"[[{kind}]] {number}" + (f" ({quoted(name)})" if isinstance(name, str) else "")
 
 
-def explain_duplicate(number: int, name: str, first: int, kind: str = "board") -> str:
-    """Say that a name was taken."""
-    return f'{heading(number, name, kind)}, key "name": taken by [[{kind}]] {first}; names must differ'
+def explain_duplicates(tables: Sequence[Mapping[str, Any]], kind: str = "board") -> list[str]:
+    """Name the tables that have the name of an earlier one."""
+    first: dict[str, int] = {}
+    problems = []
+    for number, table in enumerate(tables, start=1):
+        name = table.get("name")
+        if not isinstance(name, str):
+            continue
+        if name in first:
+            taken = f'key "name": taken by [[{kind}]] {first[name]}; names must differ'
+            problems.append(f"{heading(number, name, kind)}, {taken}")
+        first.setdefault(name, number)
+    return problems
 
 
 def explain_table(

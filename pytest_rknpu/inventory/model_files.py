@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from pydantic import ValidationError
 
-from pytest_rknpu.inventory.explain import explain_duplicate, explain_table, heading
+from pytest_rknpu.inventory.explain import explain_duplicates, explain_table, heading
 from pytest_rknpu.inventory.model_table import ModelTable
 
 KIND = "model"
@@ -35,7 +34,7 @@ def read_models(file: Path, tables: object) -> tuple[tuple[ModelTable, ...], lis
         where = heading(number, model.name, KIND)
         problems += [f'{where}, key "{key}": {sentence}' for key, sentence in _missing_files(model)]
         models.append(model)
-    return tuple(models), problems + _duplicates(tables)
+    return tuple(models), problems + explain_duplicates(tables, KIND)
 
 
 def listed_samples(calibration: Path) -> list[list[Path]]:
@@ -93,17 +92,3 @@ def _line_problem(files: Sequence[Path], inputs: int) -> str | None:
         if not file.is_file():
             return f"there is no file {file}"
     return None
-
-
-def _duplicates(tables: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Name models that have the name of an earlier one."""
-    first: dict[str, int] = {}
-    problems = []
-    for number, table in enumerate(tables, start=1):
-        name = table.get("name")
-        if not isinstance(name, str):
-            continue
-        if name in first:
-            problems.append(explain_duplicate(number, name, first[name], KIND))
-        first.setdefault(name, number)
-    return problems

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from pytest_rknpu.errors import ConfigurationError
-from pytest_rknpu.inventory.document import board_tables, duplicates, parse
-from pytest_rknpu.inventory.explain import explain_table, listed_problems
+from pytest_rknpu.inventory.document import board_tables, parse
+from pytest_rknpu.inventory.explain import explain_duplicates, explain_table, listed_problems
 from pytest_rknpu.inventory.socs import SOCS, SoC, find_soc
 from pytest_rknpu.inventory.wording import did_you_mean, quoted
 from pytest_rknpu.inventory.words import Command, DeviceId, File, HostName, Name, Tag, Text, UserName, Version
@@ -352,7 +352,7 @@ def load_boards(path: Path | str) -> BoardsFile:
             boards.append(_absolute_paths(Board.model_validate(table), path))
         except ValidationError as error:
             problems += explain_table(number, table, error, Board.model_fields)
-    problems += duplicates(tables)
+    problems += explain_duplicates(tables)
     models, model_problems = _models(path, document)
     budgets, warnings, budget_problems = _budgets(document, boards, models)
     problems += model_problems + budget_problems
