@@ -68,6 +68,11 @@ CHOICES = (
         {"run_maintains_converted_outputs": False},
     ),
     Choice(
+        "sound-core-mask-falls-back",
+        "rknn_set_core_mask takes a core mask that the SoC has not, and the log says so (seen on silicon)",
+        {"unknown_core_mask": "named"},
+    ),
+    Choice(
         "sound-small-internal-refused-by-run",
         "rknn_set_internal_mem takes a buffer that is too small; rknn_run then refuses (seen with 1.5.2)",
         {"internal_fits": lambda given, needed: True, "run_refuses_small_internal": True},

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pytest_rknpu.agent.abi import ErrorCode, InitFlag
+from pytest_rknpu.emulator import log
 from pytest_rknpu.emulator.container import PackedModel, decode
 from pytest_rknpu.emulator.engine import engine_for
 from pytest_rknpu.emulator.platform import release_of
@@ -141,6 +142,10 @@ def dup_context(state: State, source: int, out: int) -> None:
     parent = state.context(state.structures.context.from_address(source).value)
     context = _new_context(state, parent.model, parent.flags)
     _adopt_weights(state, context, parent)
+    if state.hooks.duplicates_move_weights and parent.weights is not None:
+        context.weights = _own_part(state, context, parent.weights.size)
+        context.weights.write(0, parent.weights.read(0, parent.weights.size))
+        parent.weights.write(0, np.zeros(parent.weights.size, np.uint8))
     if state.hooks.duplicates_share_internal and parent.internal is not None:
         state.hold(context, parent.internal.storage)
         context.internal = parent.internal
@@ -167,10 +172,13 @@ def destroy(state: State, handle: int) -> None:
 def set_core_mask(state: State, handle: int, mask: int) -> None:
     """rknn_set_core_mask; refused on SoCs with one core and for cores that the SoC has not."""
     context = state.context(handle)
-    if mask not in state.platform.core_masks:
+    if mask in state.platform.core_masks:
+        context.core_mask = mask
+    elif state.hooks.unknown_core_mask == "refused":
         text = f"{state.platform.soc.name} does not support core mask {mask:#x}"
         raise Rejected(ErrorCode.RKNN_ERR_PARAM_INVALID, text)
-    context.core_mask = mask
+    elif state.hooks.unknown_core_mask == "named":
+        log.warning(f"core mask {mask} is not supported, falls back to a single core")
 
 
 def set_weight_mem(state: State, handle: int, address: int) -> None:
@@ -186,7 +194,7 @@ def set_weight_mem(state: State, handle: int, address: int) -> None:
             ErrorCode.RKNN_ERR_PARAM_INVALID, "the context was not made with RKNN_FLAG_MEM_ALLOC_OUTSIDE"
         )
     _require_size(part, context.model.weight_size, "weight")
-    if context.model.weights is not None:
+    if context.model.weights is not None and state.hooks.fills_given_weights:
         weights = _weight_bytes(context.model)
         part.storage.cpu[part.offset : part.offset + len(weights)] = weights
     state.hold(context, part.storage)

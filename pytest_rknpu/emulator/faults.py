@@ -8,34 +8,26 @@ oracle would hide them.
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-import numpy as np
-
-from pytest_rknpu.agent.abi import CoreMask, MemorySyncMode
+from pytest_rknpu.emulator import breaking, losing
+from pytest_rknpu.emulator.breaking import Install, Parameters
 from pytest_rknpu.emulator.choices import CHOICES
-from pytest_rknpu.emulator.hooks import Bytes, Hooks, OutputWrite, Range, RootFacts, SyncStep
-from pytest_rknpu.emulator.memory import LINE_BYTES
+from pytest_rknpu.emulator.hooks import Hooks, RootFacts
 from pytest_rknpu.errors import ConfigurationError
-
-Parameters = Mapping[str, str]
-Install = Callable[[Hooks, Parameters], Hooks]
-
-_TO_DEVICE = MemorySyncMode.RKNN_MEMORY_SYNC_TO_DEVICE
-_FROM_DEVICE = MemorySyncMode.RKNN_MEMORY_SYNC_FROM_DEVICE
-_BIDIRECTIONAL = MemorySyncMode.RKNN_MEMORY_SYNC_BIDIRECTIONAL
 
 
 @dataclass(frozen=True)
 class Fault:
     """One way in which a board can be broken.
 
-    ``layer`` is who is at fault: cache, driver, runtime, hardware or system; "choice" where nobody is.
+    ``layer`` is who is at fault: cache, driver, runtime, hardware or system; "choice" where nobody is, "loss" where
+    the board is lost by it, so that nothing can be judged.
     ``requirements`` are ids of the catalogue of which each must turn red on a board that can show it.
-    ``parameters`` are the choices by key, the default first.
+    ``parameters`` are the choices by key, the default first. ``effort`` is the least one (``--rknpu-effort``)
+    at which it must be caught: what strikes seldom needs many rounds.
     """
 
     name: str
@@ -44,141 +36,7 @@ class Fault:
     requirements: tuple[str, ...]
     install: Install
     parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
-
-
-def _drop(operation: str) -> Install:
-    def install(hooks: Hooks, _: Parameters) -> Hooks:
-        def steps(mode: int, covered: Range) -> list[SyncStep]:
-            return [step for step in hooks.sync_steps(mode, covered) if step.operation != operation]
-
-        return replace(hooks, sync_steps=steps)
-
-    return install
-
-
-def _swap_directions(hooks: Hooks, _: Parameters) -> Hooks:
-    swapped = {int(_TO_DEVICE): int(_FROM_DEVICE), int(_FROM_DEVICE): int(_TO_DEVICE)}
-
-    def steps(mode: int, covered: Range) -> list[SyncStep]:
-        return hooks.sync_steps(swapped.get(mode, mode), covered)
-
-    return replace(hooks, sync_steps=steps)
-
-
-def _halve_bidirectional(hooks: Hooks, parameters: Parameters) -> Hooks:
-    side = _TO_DEVICE if parameters["does"] == "to-device" else _FROM_DEVICE
-
-    def steps(mode: int, covered: Range) -> list[SyncStep]:
-        return hooks.sync_steps(int(side) if mode == _BIDIRECTIONAL else mode, covered)
-
-    return replace(hooks, sync_steps=steps)
-
-
-def _miss_last_line(hooks: Hooks, _: Parameters) -> Hooks:
-    def steps(mode: int, covered: Range) -> list[SyncStep]:
-        last_line = (covered.end - 1) // LINE_BYTES * LINE_BYTES
-        return hooks.sync_steps(mode, replace(covered, end=max(covered.start, last_line)))
-
-    return replace(hooks, sync_steps=steps)
-
-
-def _ignore_offset(hooks: Hooks, _: Parameters) -> Hooks:
-    def steps(mode: int, covered: Range) -> list[SyncStep]:
-        shifted = Range(covered.start - covered.offset, covered.end - covered.offset, 0)
-        return hooks.sync_steps(mode, shifted)
-
-    return replace(hooks, sync_steps=steps)
-
-
-def _write_back_late(hooks: Hooks, _: Parameters) -> Hooks:
-    cache = replace(hooks.cache, cleaning_clears_dirty=False, writes_back_after_run=True)
-    return replace(hooks, cache=cache)
-
-
-def _lose_edge_neighbours(hooks: Hooks, _: Parameters) -> Hooks:
-    cache = replace(hooks.cache, edges_are_cleaned=False)
-    return replace(hooks, cache=cache, accepts_import_at=lambda offset: True)
-
-
-def _skip_run_flush(hooks: Hooks, parameters: Parameters) -> Hooks:
-    missing = {"both": ("inputs", "outputs")}.get(parameters["side"], (parameters["side"],))
-    return replace(hooks, run_maintains=lambda side: side not in missing and hooks.run_maintains(side))
-
-
-def _spoil_zero_copy(
-    spoil: Callable[[OutputWrite, list[tuple[int, Bytes]]], list[tuple[int, Bytes]]],
-) -> Install:
-    """A fault that changes what a run writes to zero-copy outputs."""
-
-    def install(hooks: Hooks, _: Parameters) -> Hooks:
-        def writes(request: OutputWrite) -> list[tuple[int, Bytes]]:
-            sound = hooks.output_writes(request)
-            return spoil(request, sound) if request.zero_copy else sound
-
-        return replace(hooks, output_writes=writes)
-
-    return install
-
-
-def _previous_frame(request: OutputWrite, sound: list[tuple[int, Bytes]]) -> list[tuple[int, Bytes]]:
-    before = request.memo.get(request.index, sound)
-    request.memo[request.index] = sound
-    return before
-
-
-def _scratch_in_output(request: OutputWrite, sound: list[tuple[int, Bytes]]) -> list[tuple[int, Bytes]]:
-    # It differs from run to run, so that a reference made by zero copy too (mini runtime) does not agree.
-    scratch = ~request.internal[: min(LINE_BYTES, len(request.data))] + np.uint8(request.run_number % 256)
-    return [*sound, (0, scratch)]
-
-
-def _unwritten_end(request: OutputWrite, sound: list[tuple[int, Bytes]]) -> list[tuple[int, Bytes]]:
-    return [(offset, data[: max(len(data) - LINE_BYTES, 0)]) for offset, data in sound]
-
-
-def _core_dependent(hooks: Hooks, _: Parameters) -> Hooks:
-    single = {int(CoreMask.RKNN_NPU_CORE_AUTO), int(CoreMask.RKNN_NPU_CORE_0)}
-
-    def writes(request: OutputWrite) -> list[tuple[int, Bytes]]:
-        if request.core_mask in single:
-            return hooks.output_writes(request)
-        differing = request.data.copy()
-        differing[::LINE_BYTES] ^= 1
-        return hooks.output_writes(replace(request, data=differing))
-
-    return replace(hooks, output_writes=writes)
-
-
-def _scribble(hooks: Hooks, _: Parameters) -> Hooks:
-    def writes(weights: Bytes, run_number: int) -> list[tuple[int, Bytes]]:
-        if not len(weights):
-            return []
-        position = run_number * 97 % len(weights)
-        return [(position, weights[position : position + 1] ^ np.uint8(0x55))]
-
-    return replace(hooks, weight_writes=writes)
-
-
-def _crash(hooks: Hooks, _: Parameters) -> Hooks:
-    def reject() -> None:
-        ctypes.string_at(0)  # reads address 0, as a library does that checks nothing
-
-    return replace(hooks, reject_argument=reject)
-
-
-def _log_error(hooks: Hooks, _: Parameters) -> Hooks:
-    line = "REGTASK: The bit width of field value exceeds the limit, target: 0x1001, value: 0xffff"
-    return replace(hooks, run_error_line=lambda: line)
-
-
-def _tight_copying_rows(hooks: Hooks, _: Parameters) -> Hooks:
-    return replace(hooks, copying_form=lambda form: replace(form, pitch=0))
-
-
-def _set(**fields: object) -> Install:
-    """A fault that is one changed field of the hooks."""
-    # The keys are Hooks' own fields; the tests install every fault.
-    return lambda hooks, _: replace(hooks, **fields)  # type: ignore[arg-type]
+    effort: str = "quick"
 
 
 _TABLE = (
@@ -187,28 +45,28 @@ _TABLE = (
         "driver",
         "Cache maintenance to the device does nothing: the NPU reads what was in memory before",
         ("SYNC-01", "SYNC-06", "SYNC-08"),
-        _drop("clean"),
+        breaking.drop("clean"),
     ),
     Fault(
         "sync-from-device-dropped",
         "driver",
         "Cache maintenance from the device does nothing: the CPU reads what it had cached before",
         ("SYNC-02", "SYNC-08"),
-        _drop("invalidate"),
+        breaking.drop("invalidate"),
     ),
     Fault(
         "sync-directions-swapped",
         "driver",
         "To device invalidates and from device cleans",
         ("SYNC-01", "SYNC-02", "SYNC-08"),
-        _swap_directions,
+        breaking.swap_directions,
     ),
     Fault(
         "sync-bidirectional-one-side",
         "driver",
         "BIDIRECTIONAL does one direction only",
         ("SYNC-03",),
-        _halve_bidirectional,
+        breaking.halve_bidirectional,
         {"does": ("to-device", "from-device")},
     ),
     Fault(
@@ -216,35 +74,78 @@ _TABLE = (
         "driver",
         "Cache maintenance leaves out the last line of its range",
         ("SYNC-05", "SYNC-06"),
-        _miss_last_line,
+        breaking.miss_last_line,
     ),
     Fault(
         "sync-offset-ignored",
         "driver",
         "Cache maintenance of a part of a memory starts at the whole memory's beginning",
         ("MEM-10",),
-        _ignore_offset,
+        breaking.ignore_offset,
+    ),
+    Fault(
+        "sync-range-rounded-down",
+        "driver",
+        "Cache maintenance covers whole lines only: what lies behind the last whole one is left out",
+        ("SYNC-06",),
+        breaking.round_range_down,
+    ),
+    Fault(
+        "sync-stops-at-16-kib",
+        "driver",
+        "Cache maintenance of a large memory ends after 16 KiB",
+        ("SYNC-05",),
+        breaking.stop_at(16384),
+    ),
+    Fault(
+        "sync-hole-at-1-kib",
+        "driver",
+        "Cache maintenance leaves out the line at 1 KiB",
+        ("SYNC-01", "SYNC-02", "SYNC-05"),
+        breaking.leave_out_line(1024),
+    ),
+    Fault(
+        "sync-of-another-memory",
+        "driver",
+        "rknn_mem_sync maintains the caches of another memory of the context",
+        ("SYNC-01", "SYNC-02", "SYNC-08"),
+        breaking.sync_another_memory,
+    ),
+    Fault(
+        "sync-one-in-500-lost",
+        "driver",
+        "Every 500th cache maintenance does nothing",
+        ("SYNC-08",),
+        breaking.lose_one_sync_in(500),
+        effort="normal",
+    ),
+    Fault(
+        "sync-of-imports-ignored",
+        "driver",
+        "rknn_mem_sync of memory made from a descriptor returns RKNN_SUCC and does nothing",
+        ("SYNC-11", "MEM-10"),
+        breaking.pass_over_imports,
     ),
     Fault(
         "late-write-back",
         "cache",
         "Cleaned lines stay dirty and are written back again after the run, over its result",
         ("SYNC-09",),
-        _write_back_late,
+        breaking.write_back_late,
     ),
     Fault(
         "edge-neighbours-lost",
         "driver",
         "Imports may begin within a line, and invalidating one drops the neighbours' bytes of that line",
         ("SYNC-07",),
-        _lose_edge_neighbours,
+        breaking.lose_edge_neighbours,
     ),
     Fault(
         "run-flush-missing",
         "runtime",
         "rknn_run does not maintain the caches of bound memories, although no flag asked for that",
         ("SYNC-04",),
-        _skip_run_flush,
+        breaking.skip_run_flush,
         {"side": ("both", "inputs", "outputs")},
     ),
     Fault(
@@ -252,105 +153,162 @@ _TABLE = (
         "driver",
         "RKNN_FLAG_MEMORY_NON_CACHEABLE is ignored: the memory is cached",
         ("SYNC-10",),
-        _set(is_coherent=lambda alloc_flags: False),
+        breaking.set_fields(is_coherent=lambda alloc_flags: False),
     ),
     Fault(
         "stale-previous-frame",
         "runtime",
         "A zero-copy run hands out the result of the run before",
         ("SYNC-02", "SYNC-08"),
-        _spoil_zero_copy(_previous_frame),
+        breaking.spoil_zero_copy(breaking.previous_frame),
+    ),
+    Fault(
+        "one-result-in-1000-stale",
+        "runtime",
+        "Every 1,000th zero-copy run hands out the result of the run before",
+        ("SYNC-08",),
+        breaking.spoil_zero_copy(breaking.previous_frame_once_in(1000)),
+        effort="normal",
     ),
     Fault(
         "internal-overlaps-output",
         "runtime",
         "The end of a run uses the first line of the output's memory as scratch",
         ("SYNC-01", "MEM-02"),
-        _spoil_zero_copy(_scratch_in_output),
+        breaking.spoil_zero_copy(breaking.scratch_in_output),
     ),
     Fault(
         "undersized-internal-accepted",
         "runtime",
         "rknn_set_internal_mem takes a buffer that is too small; the run writes beyond its end",
         ("MEM-03",),
-        _set(internal_fits=lambda given, needed: True),
+        breaking.set_fields(internal_fits=lambda given, needed: True),
     ),
     Fault(
         "weights-scribbled",
         "hardware",
         "Each zero-copy run changes a byte of the weights",
         ("SYNC-08",),
-        _scribble,
+        breaking.scribble,
     ),
     Fault(
         "dup-shares-activations",
         "runtime",
         "A context made by rknn_dup_context computes in its parent's internal buffer",
         ("MEM-11",),
-        _set(duplicates_share_internal=True),
+        breaking.set_fields(duplicates_share_internal=True),
+    ),
+    Fault(
+        "dup-moves-weights",
+        "runtime",
+        "rknn_dup_context moves the weights; its parent goes on with what is left where they were",
+        ("MEM-06", "MEM-07"),
+        breaking.set_fields(duplicates_move_weights=True),
+    ),
+    Fault(
+        "given-weights-not-filled",
+        "runtime",
+        "rknn_set_weight_mem does not put the weights into the memory",
+        ("MEM-06", "MEM-14"),
+        breaking.set_fields(fills_given_weights=False),
+    ),
+    Fault(
+        "internal-size-under-reported",
+        "runtime",
+        "RKNN_QUERY_MEM_SIZE reports three quarters of the internal memory",
+        ("MEM-02",),
+        breaking.set_fields(reported_internal=lambda size: size * 3 // 4 // 64 * 64),
+    ),
+    Fault(
+        "row-stride-wrong",
+        "runtime",
+        "Queries report the width as w_stride where rows are padded",
+        ("MEM-09",),
+        breaking.set_fields(reported_row=lambda pitch, width: width if pitch else 0),
+    ),
+    Fault(
+        "descriptors-leak-on-errors",
+        "runtime",
+        "Each call that gives an error code leaves a descriptor open",
+        ("MEM-08",),
+        breaking.leak_descriptors_of_refusals,
     ),
     Fault(
         "descriptors-leak",
         "runtime",
         "rknn_destroy_mem keeps the descriptor open",
         ("MEM-08",),
-        _set(close_descriptor=lambda fd: None),
+        breaking.set_fields(close_descriptor=lambda fd: None),
     ),
     Fault(
         "output-incomplete",
         "hardware",
         "The last line of a zero-copy output is not written",
         ("MEM-05",),
-        _spoil_zero_copy(_unwritten_end),
+        breaking.spoil_zero_copy(breaking.unwritten_end),
     ),
     Fault(
         "core-mask-changes-result",
         "hardware",
         "Core masks other than AUTO and CORE_0 compute slightly different values",
-        ("MEM-11",),
-        _core_dependent,
+        ("MEM-11", "ACC-04"),
+        breaking.core_dependent,
+    ),
+    Fault(
+        "core-mask-ignored",
+        "runtime",
+        "rknn_set_core_mask takes a core mask that the SoC has not, and runs on a core of its choice",
+        ("ERR-05",),
+        breaking.set_fields(unknown_core_mask="silent"),
+    ),
+    Fault(
+        "destroyed-memory-accepted",
+        "runtime",
+        "rknn_run succeeds with a bound memory that was destroyed",
+        ("ERR-06",),
+        breaking.set_fields(serves_destroyed_memories=True),
     ),
     Fault(
         "bad-argument-crashes",
         "runtime",
         "rknn_mem_sync does not check its arguments: NULL or an unknown mode ends the process",
         ("SYNC-13",),
-        _crash,
+        breaking.crash,
     ),
     Fault(
         "truncated-model-accepted",
         "runtime",
         "rknn_init takes a model whose end is missing",
         ("ERR-02",),
-        _set(loads_truncated_models=True),
+        breaking.set_fields(loads_truncated_models=True),
     ),
     Fault(
         "foreign-model-accepted",
         "runtime",
         "rknn_init takes a model that was compiled for another SoC",
         ("ERR-01",),
-        _set(loads_foreign_models=True),
+        breaking.set_fields(loads_foreign_models=True),
     ),
     Fault(
         "destroyed-context-accepted",
         "runtime",
         "Calls with a destroyed context succeed",
         ("ERR-04",),
-        _set(serves_destroyed_contexts=True),
+        breaking.set_fields(serves_destroyed_contexts=True),
     ),
     Fault(
         "error-line-with-success",
         "runtime",
         "rknn_run logs an error and returns RKNN_SUCC",
         ("VER-05",),
-        _log_error,
+        breaking.log_error,
     ),
     Fault(
         "copying-ignores-stride",
         "runtime",
         "rknn_inputs_set lays rows out without the padding that the NPU expects",
         ("MEM-09",),
-        _tight_copying_rows,
+        breaking.tight_copying_rows,
     ),
     Fault(
         "npu-node-missing",
@@ -368,9 +326,16 @@ _TABLE = (
     ),
 )
 
-_CHOSEN = tuple(Fault(one.name, "choice", one.description, (), _set(**one.hooks)) for one in CHOICES)
+_LOSING = (
+    Fault("run-hangs", "loss", "A zero-copy run never returns", (), losing.hang, {"after": losing.RUNS}),
+    Fault("run-crashes", "loss", "The library dies in a zero-copy run", (), losing.crash, {"after": losing.RUNS}),
+)
 
-FAULTS: Mapping[str, Fault] = MappingProxyType({fault.name: fault for fault in (*_TABLE, *_CHOSEN)})
+_CHOSEN = tuple(
+    Fault(one.name, "choice", one.description, (), breaking.set_fields(**one.hooks)) for one in CHOICES
+)
+
+FAULTS: Mapping[str, Fault] = MappingProxyType({fault.name: fault for fault in (*_TABLE, *_LOSING, *_CHOSEN)})
 """Every fault by its name, and `choices`, which break nothing."""
 
 

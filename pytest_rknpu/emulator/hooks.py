@@ -5,9 +5,9 @@ of them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,18 +16,22 @@ from pytest_rknpu.agent.abi import AllocationFlag, MemorySyncMode
 from pytest_rknpu.emulator.forms import Form
 from pytest_rknpu.emulator.memory import LINE_BYTES, CacheBehaviour
 
+if TYPE_CHECKING:
+    from pytest_rknpu.emulator.state import Memory
+
 Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
 class Range:
     """Bytes of a storage: [start, end). ``offset`` is where the memory that it belongs to begins in the
-    storage.
+    storage, ``size`` how many bytes that has; ``end`` may lie behind them, at the end of a line.
     """
 
     start: int
     end: int
     offset: int
+    size: int
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,11 @@ def sync_steps(mode: int, covered: Range) -> list[SyncStep]:
     return steps
 
 
+def sync_target(memory: Memory, others: Iterable[Memory]) -> Memory | None:
+    """The memory whose caches are maintained when ``memory`` is to be synced; None: none at all."""
+    return memory
+
+
 def run_maintains(side: Literal["inputs", "outputs"]) -> bool:
     """Whether rknn_run syncs bound memories by itself, where no flag forbids it."""
     return True
@@ -109,6 +118,24 @@ def copying_form(form: Form) -> Form:
     return form
 
 
+def reported_row(pitch: int, width: int) -> int:
+    """What a query gives as ``w_stride`` of rows of ``width`` pixels that lie ``pitch`` apart."""
+    return pitch
+
+
+def reported_internal(size: int) -> int:
+    """What RKNN_QUERY_MEM_SIZE reports of an internal buffer of ``size`` bytes."""
+    return size
+
+
+def start_run() -> None:
+    """What happens before a zero-copy run does anything: nothing."""
+
+
+def after_refusal() -> None:
+    """What a call that gives an error code leaves behind: nothing."""
+
+
 def reject_argument() -> None:
     """What happens before a bad argument's error code is returned: nothing."""
 
@@ -125,6 +152,7 @@ class Hooks:
     cache: CacheBehaviour = field(default_factory=CacheBehaviour)
     root: RootFacts = field(default_factory=RootFacts)
     sync_steps: Callable[[int, Range], list[SyncStep]] = sync_steps
+    sync_target: Callable[[Memory, Iterable[Memory]], Memory | None] = sync_target
     run_maintains: Callable[[Literal["inputs", "outputs"]], bool] = run_maintains
     is_coherent: Callable[[int], bool] = is_coherent
     accepts_import_at: Callable[[int], bool] = accepts_import_at
@@ -132,10 +160,17 @@ class Hooks:
     output_writes: Callable[[OutputWrite], list[tuple[int, Bytes]]] = output_writes
     weight_writes: Callable[[Bytes, int], list[tuple[int, Bytes]]] = weight_writes
     copying_form: Callable[[Form], Form] = copying_form
+    reported_row: Callable[[int, int], int] = reported_row
+    reported_internal: Callable[[int], int] = reported_internal
+    start_run: Callable[[], None] = start_run
+    after_refusal: Callable[[], None] = after_refusal
     reject_argument: Callable[[], None] = reject_argument
     run_error_line: Callable[[], str | None] = run_error_line
     close_descriptor: Callable[[int], None] = os.close
     duplicates_share_internal: bool = False
+    duplicates_move_weights: bool = False
+    fills_given_weights: bool = True
+    serves_destroyed_memories: bool = False
     loads_truncated_models: bool = False
     loads_foreign_models: bool = False
     serves_destroyed_contexts: bool = False
@@ -150,3 +185,5 @@ class Hooks:
     run_maintains_converted_outputs: bool = True
     run_maintains_imports: bool = True
     run_refuses_small_internal: bool = False
+    unknown_core_mask: Literal["refused", "named", "silent"] = "refused"
+    """"named" falls back with a warning in the log; "silent" is a fault."""

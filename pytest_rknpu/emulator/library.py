@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_rknpu.agent.abi import POINTER, PROTOTYPES, ErrorCode, concrete
 from pytest_rknpu.emulator import binding, contexts, copying, log, memories, queries, running
+from pytest_rknpu.emulator.occupancy import occupy
 from pytest_rknpu.emulator.platform import Platform, platform_from
 from pytest_rknpu.emulator.state import Rejected, State
 
@@ -83,6 +84,7 @@ class Library:
                 return call(*arguments) or 0
             except Rejected as refusal:
                 log.error(f"{name}: {refusal} ({refusal.code.name})")
+                state.hooks.after_refusal()
                 code = int(refusal.code)
             except Exception:
                 # Nothing may unwind into C; ctypes would print and return a 0 that looks like success.
@@ -94,5 +96,9 @@ class Library:
 
 
 def open_library(options: Mapping[str, Any]) -> Library:
-    """An emulated runtime library for one board; see `platform.platform_from` for the options."""
+    """An emulated runtime library for one board; see `platform.platform_from` for the options.
+
+    Raises UsedTwice where another process has the machine that it is on (`occupancy`).
+    """
+    occupy()
     return Library(platform_from(options))

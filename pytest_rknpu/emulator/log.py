@@ -12,6 +12,15 @@ _STDERR = 2
 
 def error(message: str) -> None:
     """Write one error line; each says that it is emulated."""
+    _write("E", message)
+
+
+def warning(message: str) -> None:
+    """Write one warning line."""
+    _write("W", message)
+
+
+def _write(level: str, message: str) -> None:
     now = datetime.now().strftime("%H:%M:%S.%f")[:-3]
     line = " ".join(message.split())
-    os.write(_STDERR, f"E RKNN: [{now}] emulated: {line}\n".encode())
+    os.write(_STDERR, f"{level} RKNN: [{now}] emulated: {line}\n".encode())

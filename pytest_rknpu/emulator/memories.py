@@ -124,8 +124,12 @@ def mem_sync(state: State, handle: int, address: int, mode: int) -> None:
 
 def sync(state: State, memory: Memory, mode: int) -> None:
     """Cache maintenance as the driver does it, asked for by the application or by rknn_run."""
+    target = state.hooks.sync_target(memory, state.memories.values())
+    if target is None:
+        return
+    memory = target
     storage = memory.part.storage
     start, end = sync_range(memory)
-    for step in state.hooks.sync_steps(mode, Range(start, end, memory.part.offset)):
+    for step in state.hooks.sync_steps(mode, Range(start, end, memory.part.offset, memory.part.size)):
         maintain = storage.clean if step.operation == "clean" else storage.invalidate
         maintain(step.start, step.end)

@@ -58,7 +58,9 @@ def _attribute(side: Side, form_of: FormOf, state: State, context: Context, info
     if index >= len(sides):
         raise Rejected(ErrorCode.RKNN_ERR_PARAM_INVALID, f"{side} {index} of {len(sides)}")
     tensor = context.model.tensors[sides[index].tensor]
-    fill_attribute(info, index, sides[index].name, form_of(state, side, tensor.shape))
+    form = form_of(state, side, tensor.shape)
+    fill_attribute(info, index, sides[index].name, form)
+    info.w_stride = state.hooks.reported_row(form.pitch, tensor.shape[-1])
     info.zp, info.scale = tensor.zero_point, tensor.scale
 
 
@@ -130,7 +132,8 @@ def _memory_size(state: State, context: Context, info: Any) -> None:
         text = "RKNN_QUERY_MEM_SIZE needs a context made with RKNN_FLAG_MEM_ALLOC_OUTSIDE"
         raise Rejected(ErrorCode.RKNN_ERR_FAIL, text)
     ctypes.memset(ctypes.addressof(info), 0, ctypes.sizeof(info))
-    info.total_weight_size, info.total_internal_size = context.model.weight_size, context.model.internal_size
+    info.total_weight_size = context.model.weight_size
+    info.total_internal_size = state.hooks.reported_internal(context.model.internal_size)
     info.total_dma_allocated_size = state.dma_bytes()
     if context.has(InitFlag.RKNN_FLAG_ENABLE_SRAM):
         total = state.platform.soc.sram_bytes or 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import zlib
+from dataclasses import replace
 from typing import Literal
 
 from pytest_rknpu.agent.abi import ErrorCode, InitFlag, MemorySyncMode
@@ -43,10 +44,11 @@ class _Frame:
 
     def __init__(self, state: State, context: Context) -> None:
         self._state, self._context = state, context
-        self._inputs = _bound(context.inputs, ErrorCode.RKNN_ERR_INPUT_INVALID, "input")
-        self._outputs = _bound(_outputs(state, context), ErrorCode.RKNN_ERR_OUTPUT_INVALID, "output")
-        self._weights = _given(context, context.weights, "weight")
-        self._internal = _given(context, context.internal, "internal")
+        invalid_input, invalid_output = ErrorCode.RKNN_ERR_INPUT_INVALID, ErrorCode.RKNN_ERR_OUTPUT_INVALID
+        self._inputs = _bound(state, context.inputs, invalid_input, "input")
+        self._outputs = _bound(state, _outputs(state, context), invalid_output, "output")
+        self._weights = _given(state, context, context.weights, "weight")
+        self._internal = _given(state, context, context.internal, "internal")
         if state.hooks.run_refuses_small_internal and self._internal.size < context.model.internal_size:
             raise Rejected(ErrorCode.RKNN_ERR_FAIL, f"{self._internal.size} bytes of internal memory")
         parts = [binding.part for binding in (*self._inputs, *self._outputs)] + [
@@ -70,6 +72,8 @@ class _Frame:
     def compute(self) -> None:
         """Load, compute, store; between any two jobs other contexts may have theirs and caches may evict."""
         started = time.perf_counter_ns()
+        if self._zero_copy:
+            self._state.hooks.start_run()
         with self._state.queue.job(), self._state.lock:
             self._age()
             self._load_inputs()
@@ -184,23 +188,32 @@ def _outputs(state: State, context: Context) -> list[Binding | None]:
     return context.outputs
 
 
-def _bound(bindings: list[Binding | None], code: ErrorCode, side: str) -> list[Binding]:
+def _bound(state: State, bindings: list[Binding | None], code: ErrorCode, side: str) -> list[Binding]:
     """All bindings, or Rejected where one is missing or its memory was destroyed."""
     found = []
     for index, binding in enumerate(bindings):
         if binding is None:
             raise Rejected(code, f"{side} {index} is not set")
         if binding.memory is not None and not binding.memory.alive:
-            raise Rejected(code, f"the memory of {side} {index} was destroyed")
+            if not state.hooks.serves_destroyed_memories:
+                raise Rejected(code, f"the memory of {side} {index} was destroyed")
+            binding = replace(binding, part=_somebody_elses(state, binding.part.size), memory=None)
         found.append(binding)
     return found
 
 
-def _given(context: Context, part: Part | None, what: str) -> Part:
+def _somebody_elses(state: State, size: int) -> Part:
+    """What lies where a destroyed memory was."""
+    return Part(state.private_storage(size), 0, size)
+
+
+def _given(state: State, context: Context, part: Part | None, what: str) -> Part:
     """The weight or internal memory, or Rejected where the application did not give it or destroyed it."""
     memory = context.outside.get(what)
     if memory is not None and not memory.alive:
-        raise Rejected(ErrorCode.RKNN_ERR_PARAM_INVALID, f"the {what} memory was destroyed")
+        if not state.hooks.serves_destroyed_memories:
+            raise Rejected(ErrorCode.RKNN_ERR_PARAM_INVALID, f"the {what} memory was destroyed")
+        return _somebody_elses(state, memory.part.size)
     if part is None:
         raise Rejected(
             ErrorCode.RKNN_ERR_FAIL, f"the {what} memory that was promised from outside is not set"

@@ -16,27 +16,36 @@ if TYPE_CHECKING:
     from pytest_rknpu.inventory.schema import Board
 
 
-def artifact_for(board: Board, model: str, *, soc: str | None = None, sparse_infer: bool = False) -> bytes:
+def artifact_for(
+    board: Board,
+    model: str,
+    *,
+    soc: str | None = None,
+    sparse_infer: bool = False,
+    remove_weight: bool = False,
+) -> bytes:
     """The bytes of ``model`` (a name of pytest_rknpu.models) for ``board``, or for another ``soc`` (ERR-01).
+
+    ``remove_weight``: without its weights, for contexts that share another's (MEM-06).
 
     Raises ModelError for a missing model and ToolkitError where RKNN-Toolkit2 is needed and fails.
     """
     platform = find_soc(soc or board.soc).toolkit_platform
     if board.runtime == "emulator":
-        return packed(model, platform)
-    return compiled(model, platform, sparse_infer=sparse_infer)
+        return packed(model, platform, remove_weight=remove_weight)
+    return compiled(model, platform, sparse_infer=sparse_infer, remove_weight=remove_weight)
 
 
 @lru_cache(maxsize=64)
-def packed(model: str, platform: str) -> bytes:
+def packed(model: str, platform: str, *, remove_weight: bool = False) -> bytes:
     """``model`` as the emulator loads it."""
     from pytest_rknpu.emulator import pack
 
-    return pack(models.load(model).qdq_onnx, platform)
+    return pack(models.load(model).qdq_onnx, platform, remove_weight=remove_weight)
 
 
 @lru_cache(maxsize=64)
-def compiled(model: str, platform: str, *, sparse_infer: bool = False) -> bytes:
+def compiled(model: str, platform: str, *, sparse_infer: bool = False, remove_weight: bool = False) -> bytes:
     """``model`` as RKNN-Toolkit2 builds it (int8, quantised on the calibration data shipped with it).
 
     Where there is no toolkit, as it was built before it was shipped, if it was.
@@ -44,12 +53,15 @@ def compiled(model: str, platform: str, *, sparse_infer: bool = False) -> bytes:
     from pytest_rknpu import prebuilt
     from pytest_rknpu.toolchain import CompileOptions, compile_model, toolkit_status
 
-    if toolkit_status().version is None and not sparse_infer:
+    if toolkit_status().version is None and not sparse_infer and not remove_weight:
         with contextlib.suppress(ModelError):
             return prebuilt.load(model, platform).content
     source = models.load(model)
     options = CompileOptions(
-        target_platform=platform, calibration=source.calibration, sparse_infer=sparse_infer
+        target_platform=platform,
+        calibration=source.calibration,
+        sparse_infer=sparse_infer,
+        config={"remove_weight": True} if remove_weight else {},
     )
     return Path(compile_model(source.float_onnx, options).path).read_bytes()
 

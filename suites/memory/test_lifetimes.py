@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from pytest_rknpu.errors import ConformanceFailure
+from pytest_rknpu.errors import ConformanceFailure, Inconclusive
 from pytest_rknpu.fixtures import Effort
-from pytest_rknpu.session import TO_DEVICE, LoadedModel, Npu, Program, ZeroCopy
+from pytest_rknpu.session import (
+    TO_DEVICE,
+    LoadedModel,
+    Npu,
+    Program,
+    ZeroCopy,
+    code_name,
+    require_survived,
+)
+from pytest_rknpu.session.artifacts import artifact_for
 from pytest_rknpu.session.leaks import UNITS, growth_of
+from pytest_rknpu.session.zero_copy import bound_attr
 
 WARM_UP = 5
+MODEL_HEAD = 64  # bytes of a model file that are no model
 WINDOWS = 3  # equal shares of the rounds, with a look at the board after each
 
 
@@ -89,7 +102,12 @@ def test_rounds_give_everything_back(npu: Npu, chain: LoadedModel, effort: Effor
     program.destroy_mem("source", io.context)
     io.close(program)
     values = npu.execute(program, deadline_s=300)
-    snapshots, leaked = [values["before"], *values["after"]], []
+    _require_nothing_left(npu, [values["before"], *values["after"]], rounds, what)
+
+
+def _require_nothing_left(npu: Npu, snapshots: list[dict[str, Any]], rounds: int, what: str) -> None:
+    """Fail where a resource grows from snapshot to snapshot; the first is from before the ``rounds``."""
+    leaked = []
     for resource, unit in UNITS.items():
         growth = growth_of(resource, snapshots, rounds)
         if growth is None:
@@ -103,6 +121,43 @@ def test_rounds_give_everything_back(npu: Npu, chain: LoadedModel, effort: Effor
             f"board {npu.session.board.name}: {rounds} rounds of {what} leave more {', '.join(leaked)} behind"
         )
     npu.record_bound(rounds)
+
+
+@pytest.mark.requirement("MEM-08")
+@pytest.mark.expects_runtime_errors
+@pytest.mark.parametrize("refused", ["model", "binding"])
+def test_rounds_of_refused_calls_give_everything_back(
+    npu: Npu, chain: LoadedModel, effort: Effort, refused: str
+) -> None:
+    """The same where each round ends in an error code; in a child, since bad input may end the process."""
+    io = ZeroCopy("keeper", chain)
+    native = chain.description.inputs[0].native
+    head = artifact_for(npu.session.board, chain.name)[:MODEL_HEAD]
+    rounds = max(WINDOWS, effort.rounds(60) // WINDOWS * WINDOWS)
+
+    def one_round(save: str) -> None:
+        if refused == "model":
+            program.init_data("passing", head, expect="any", save=save)
+        else:
+            program.bind(io.context, "small", bound_attr(native, "input"), expect="any", save=save)
+
+    program = Program()
+    with program.child("child", deadline_s=120):
+        io.open(program)
+        program.create_mem("small", io.context, 64)
+        with program.repeat(WARM_UP):
+            one_round("warm-up codes")
+        program.resources("before")
+        with program.repeat(WINDOWS):
+            with program.repeat(rounds // WINDOWS):
+                one_round("codes")
+            program.resources("after")
+    values = require_survived(npu, npu.execute(program, deadline_s=180)["child"], f"refusing a {refused}")
+    codes = set(values["codes"])
+    npu.record.measure("codes", ", ".join(sorted(map(code_name, codes))))
+    if 0 in codes:
+        raise Inconclusive(f"a {refused} that should be refused was taken, so that no error path was walked")
+    _require_nothing_left(npu, [values["before"], *values["after"]], rounds, f"refusing a {refused}")
 
 
 def _one_round(program: Program, io: ZeroCopy, what: str) -> None:

@@ -19,6 +19,8 @@ from pytest_rknpu.session import (
     ZeroCopy,
     require_sensitive,
 )
+from pytest_rknpu.session.hand_over import hand_overs
+from pytest_rknpu.session.zero_copy import bound_attr, significant_bytes
 
 LINE = 64  # bytes of a cache line
 PAGE = 4096
@@ -97,6 +99,65 @@ def test_partial_lines_are_covered(
     for number, (offset, data) in enumerate(writes):
         npu.require_same(values[str(number)], f"write {number} of bytes [{offset}, {offset + len(data)})")
     npu.record_bound(len(writes))
+    require_sensitive(min(sensitivity.to_device, sensitivity.from_device), "TO_DEVICE or FROM_DEVICE")
+
+
+@pytest.mark.requirement("SYNC-06")
+def test_a_memory_that_ends_within_a_line(npu: Npu, sensitivity: Sensitivity, effort: Effort) -> None:
+    """The classifier's ten scores fill no whole line: FROM_DEVICE of their memory covers that line too."""
+    model = npu.model("digits_cnn")
+    inputs = _with_different_outputs(npu, model, 4)
+    io = ZeroCopy("a", model, flags=npu.application_syncs)
+    if io.output_size % LINE == 0:
+        pytest.skip(f"this board stores the {model.description.outputs[0].shape} scores in whole lines")
+    rounds = effort.rounds(100)
+    compared = hand_overs(npu, io, inputs, rounds, to_npu=BIDIRECTIONAL, to_cpu=FROM_DEVICE)
+    npu.require_same(compared, f"an output of {io.output_size} bytes, which is no whole number of lines")
+    npu.record_bound(rounds)
+    require_sensitive(sensitivity.from_device, "FROM_DEVICE")
+
+
+def _with_different_outputs(npu: Npu, model: LoadedModel, count: int) -> list[bytes]:
+    """Random inputs, each with another result than the one before."""
+    inputs = npu.random_inputs(model, 4 * count)
+    outputs = npu.reference(model, inputs)
+    chosen = [0]
+    for number in range(1, len(inputs)):
+        if outputs[number] != outputs[chosen[-1]] and len(chosen) < count:
+            chosen.append(number)
+    if len(chosen) < 2 or outputs[chosen[-1]] == outputs[chosen[0]]:
+        raise Inconclusive(f"{model.name} gives the same result for different random inputs")
+    return [inputs[number] for number in chosen]
+
+
+@pytest.mark.requirement("SYNC-05")
+@pytest.mark.parametrize("kib", [4, 16, 64, 1024])
+def test_lines_of_a_large_memory_are_covered(
+    npu: Npu, model: LoadedModel, sensitivity: Sensitivity, effort: Effort, kib: int
+) -> None:
+    """Input and output lie ``kib`` KiB behind the start of two memories, which are synced as a whole."""
+    offset = kib << 10
+    inputs = npu.random_inputs(model, 4)
+    io = ZeroCopy("a", model)
+    native = {"input": model.description.inputs[0].native, "output": model.description.outputs[0].native}
+    sizes = {"input": io.input_size, "output": io.output_size}
+    expected, mask = npu.reference(model, inputs), significant_bytes(model.description.outputs[0])
+    rounds = effort.rounds(20)
+    program = Program()
+    program.init(io.context, model.sha256, flags=npu.application_syncs)
+    for name, attr in native.items():
+        program.create_mem(f"{name} whole", io.context, offset + sizes[name])
+        program.import_fd(name, io.context, f"{name} whole", sizes[name], offset=offset)
+        program.bind(io.context, name, bound_attr(attr, name))
+    with program.repeat(rounds):
+        program.write_cycle("input whole", inputs, offset=offset)
+        program.sync("input whole", TO_DEVICE, io.context)
+        program.run(io.context)
+        program.sync("output whole", FROM_DEVICE, io.context)
+        program.compare_cycle("output whole", expected, "output", offset=offset, mask=mask)
+    values = npu.execute(program)
+    npu.require_same(values["output"], f"a sync of memories of {offset + max(sizes.values())} bytes")
+    npu.record_bound(rounds)
     require_sensitive(min(sensitivity.to_device, sensitivity.from_device), "TO_DEVICE or FROM_DEVICE")
 
 

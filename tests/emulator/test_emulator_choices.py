@@ -99,7 +99,12 @@ def small_internal_at_run(board: Board) -> bool:
     return accepted and board.call("run", io.context, 0) != 0
 
 
+def unknown_core_mask(board: Board) -> bool:
+    return board.call("set_core_mask", board.init(MODEL), 1 << 5) == 0
+
+
 PROBES: dict[str, Callable[[Board], bool]] = {
+    "sound-core-mask-falls-back": unknown_core_mask,
     "sound-fresh-memory-not-zero": fresh_memory,
     "sound-padding-not-zero": padding,
     "sound-imports-at-pages-only": imports_within_pages,

@@ -19,6 +19,7 @@ from emulated_board import (
     NO_FLUSH,
     TO_DEVICE,
     Board,
+    Mem,
     ZeroCopy,
     bound,
     channels_first,
@@ -272,7 +273,120 @@ def strides(board: Board) -> bool:
     return outputs[0] != outputs[1]
 
 
+def unpublished(board: Board, context: int, memory: Mem, times: int = 1) -> bool:
+    """Any byte that the CPU wrote, synced TO_DEVICE, and the NPU does not see."""
+    part = board.library._state.memory(memory.address).part
+    missing = False
+    for number in range(times):
+        memory.cpu[:] = random_bytes(len(memory.cpu), number)
+        board.sync(memory, TO_DEVICE, context)
+        seen = part.storage.device_read(part.offset, part.offset + part.size)
+        missing |= bool((seen != memory.cpu).any())
+    return missing
+
+
+def odd_size(board: Board) -> bool:
+    context = board.init(MODEL)
+    return unpublished(board, context, board.memory(context, 100))
+
+
+def large_memory(board: Board) -> bool:
+    context = board.init(MODEL)
+    return unpublished(board, context, board.memory(context, 1 << 15))
+
+
+def many_syncs(board: Board) -> bool:
+    context = board.init(MODEL)
+    return unpublished(board, context, board.memory(context, 64), times=600)
+
+
+def second_memory(board: Board) -> bool:
+    context = board.init(MODEL)
+    _, second = board.memory(context, 64), board.memory(context, 64)
+    return unpublished(board, context, second)
+
+
+def imported_memory(board: Board) -> bool:
+    context = board.init(MODEL)
+    part = board.imported(context, board.memory(context, 4096), 64, 0)
+    assert part is not None
+    return unpublished(board, context, part)
+
+
+def a_thousand_runs(board: Board) -> bool:
+    io = zero_copy(board, MODEL)
+    data = [random_bytes(len(io.input.cpu), number) for number in range(2)]
+    sound = []
+    for number in range(1000):
+        io.push(data[number % 2])
+        io.run()
+        sound.append(io.pull().tobytes())
+    return sound[999] != sound[1]
+
+
+def parent_of_a_duplicate(board: Board) -> bool:
+    parent = zero_copy(board, MODEL)
+    parent.push(random_bytes(len(parent.input.cpu), 1))
+    outputs = []
+    for _ in range(2):
+        parent.run()
+        outputs.append(parent.pull().tobytes())
+        board.duplicate(parent.context)
+    return outputs[0] != outputs[1]
+
+
+def given_weights(board: Board) -> bool:
+    context = board.init(MODEL, InitFlag.RKNN_FLAG_MEM_ALLOC_OUTSIDE)
+    weights = board.memory(context, board.sizes(context).total_weight_size)
+    board.check("set_weight_mem", context, weights.address)
+    return not weights.cpu.any()
+
+
+def internal_size(board: Board) -> bool:
+    context = board.init(MODEL)
+    model = board.library._state.context(context).model
+    return bool(board.sizes(context).total_internal_size < model.internal_size)
+
+
+def row_stride(board: Board) -> bool:
+    context = board.init(pack(odd_rows(), "rk3588"))
+    return bool(board.native_input(context).w_stride != 32)
+
+
+def descriptors_of_refusals(board: Board) -> bool:
+    context = board.init(MODEL)
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(ROUNDS):
+        assert board.call("set_core_mask", context, 1 << 5) != 0
+    return len(os.listdir("/proc/self/fd")) > before
+
+
+def unknown_core_mask(board: Board) -> bool:
+    return board.call("set_core_mask", board.init(MODEL), 1 << 5) == 0
+
+
+def destroyed_output(board: Board) -> bool:
+    io = zero_copy(board, MODEL)
+    board.check("destroy_mem", io.context, io.output.address)
+    return board.call("run", io.context, 0) == 0
+
+
 PROBES: dict[str, Callable[[Board], Noticed]] = {
+    "sync-range-rounded-down": odd_size,
+    "sync-stops-at-16-kib": large_memory,
+    "sync-hole-at-1-kib": large_memory,
+    "sync-of-another-memory": second_memory,
+    "sync-one-in-500-lost": many_syncs,
+    "sync-of-imports-ignored": imported_memory,
+    "one-result-in-1000-stale": a_thousand_runs,
+    "dup-moves-weights": parent_of_a_duplicate,
+    "given-weights-not-filled": given_weights,
+    "internal-size-under-reported": internal_size,
+    "row-stride-wrong": row_stride,
+    "descriptors-leak-on-errors": descriptors_of_refusals,
+    "core-mask-ignored": unknown_core_mask,
+    "destroyed-memory-accepted": destroyed_output,
     "sync-to-device-dropped": hand_overs,
     "sync-from-device-dropped": hand_overs,
     "sync-directions-swapped": hand_overs,
