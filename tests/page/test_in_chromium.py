@@ -1,0 +1,158 @@
+"""The page in a real browser: no errors; filters and cells work by mouse and by keyboard.
+
+Selenium drives Debian's Chromium, headless and without a network.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page.pages import large, small
+
+from pytest_rknpu.report.page import write_page
+
+_ARGUMENTS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("no Chromium is installed; apt-get install chromium chromium-driver")
+    webdriver = pytest.importorskip("selenium.webdriver", reason="pip install selenium")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in (*_ARGUMENTS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    started = webdriver.Chrome(options, webdriver.ChromeService(driver))
+    yield started
+    started.quit()
+
+
+@pytest.fixture
+def page(browser: Any, tmp_path: Path) -> Any:
+    browser.get(write_page(tmp_path, small()).as_uri())
+    yield browser
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+def rows_shown(browser: Any) -> list[str]:
+    rows = "[...document.querySelectorAll('#matrix-table tbody tr')]"
+    script = f"return {rows}.filter(r => !r.hidden).map(r => r.dataset.requirement)"
+    found: list[str] = browser.execute_script(script)
+    return found
+
+
+def choose(browser: Any, field: str, value: str) -> None:
+    browser.execute_script(
+        "const f = document.getElementById(arguments[0]); f.value = arguments[1];"
+        "f.dispatchEvent(new Event('input', {bubbles: true}))",
+        field,
+        value,
+    )
+
+
+def test_filters(page: Any) -> None:
+    everything = rows_shown(page)
+    assert "SYNC-01" in everything
+    choose(page, "filter-text", "cpu reads the new bytes")
+    assert rows_shown(page) == ["SYNC-02"]
+    choose(page, "filter-text", "")
+    choose(page, "filter-outcome", "waived")
+    assert rows_shown(page) == ["MEM-02", "SYNC-07"] or set(rows_shown(page)) >= {"SYNC-07"}
+    choose(page, "filter-board", "alpha")
+    assert "SYNC-07" not in rows_shown(page)
+    heads = page.execute_script(
+        "return [...document.querySelectorAll('#matrix-table thead th')].filter(h => !h.hidden).length"
+    )
+    assert heads == 2
+    page.find_element("css selector", "#filters button[type=reset]").click()
+    page.implicitly_wait(1)
+    assert page.execute_script("return new Promise(r => setTimeout(() => r(true), 50))")
+    assert rows_shown(page) == everything
+
+
+def test_a_cell_shows_its_tests(page: Any) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    button = page.find_element("css selector", "button[data-row='SYNC-01'][data-column='1']")
+    button.send_keys(Keys.ENTER)  # by keyboard
+    detail = page.find_element("id", "detail")
+    assert detail.is_displayed()
+    assert "SYNC-01 on beta: 1 tests" in detail.text
+    assert "actual   00ff2233" in detail.text
+    assert page.execute_script("return document.activeElement.id") == "detail-title"
+
+
+def test_what_boards_say_stays_text(page: Any) -> None:
+    page.find_element("css selector", "button[data-row='SYNC-02'][data-column='1']").click()
+    assert "document.title" in page.find_element("id", "detail").text
+    assert page.title.startswith("pytest-rknpu")
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_nothing_sticks_out(page: Any, width: int) -> None:
+    """Wide tables scroll within themselves, the page does not."""
+    page.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False},
+    )
+    sizes = page.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
+    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert sizes[0] <= sizes[1]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_both_schemes(page: Any, scheme: str) -> None:
+    """Contrast of each kind of text with its ground, by WCAG's formula: 4.5 at least."""
+    page.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    ratios = page.execute_script(_CONTRASTS)
+    assert len(ratios) > 5
+    assert {kind: ratio for kind, ratio in ratios.items() if ratio < 4.5} == {}
+
+
+_CONTRASTS = """
+const parts = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
+const linear = (v) => (v / 255 <= .04045 ? v / 255 / 12.92 : ((v / 255 + .055) / 1.055) ** 2.4);
+const light = ([r, g, b]) => .2126 * linear(r) + .7152 * linear(g) + .0722 * linear(b);
+const ground = (e) => {
+  for (; e; e = e.parentElement) {
+    const colour = getComputedStyle(e).backgroundColor;
+    if (!/, 0\\)$/.test(colour)) return colour;
+  }
+};
+const found = {};
+for (const e of document.querySelectorAll('body, a, th, td, .tag, td[class] button, small, summary')) {
+  if (!e.textContent.trim()) continue;
+  const [a, b] = [light(parts(getComputedStyle(e).color)), light(parts(ground(e)))];
+  const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+  const kind = e.tagName + '.' + (e.className || e.parentElement.className);
+  found[kind] = Math.min(found[kind] ?? 99, ratio);
+}
+return found;
+"""
+
+
+def test_a_large_farm_opens(browser: Any, tmp_path: Path) -> None:
+    """100 boards, 60 requirements. How long it takes is measured in benchmarks/report_page.py."""
+    browser.get(write_page(tmp_path, large()).as_uri())
+    assert len(rows_shown(browser)) == 60
+    choose(browser, "filter-board", "board-042")
+    browser.find_element("css selector", "button[data-row='SYNC-01'][data-column='42']").click()
+    assert "2 tests" in browser.find_element("id", "detail-title").text

@@ -1,0 +1,102 @@
+"""``docs/proof.md`` out of ``kills.json`` and the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pytest_rknpu.verdict import REQUIREMENTS
+from tests.proof.catalogue import CATALOGUE, EMULATOR, LATENCY, TOOLCHAIN, VENDOR, of_layer
+from tests.proof.clean import CONFIDENCE, SOCS, bound_of
+from tests.proof.toolchain_faults import Kills
+
+PATH = Path(__file__).resolve().parents[2] / "docs" / "proof.md"
+
+_HEAD = """\
+# Why a green run means something
+
+A suite that no fault can turn red is worth nothing. So faults are seeded, one at a time, and the suites
+run on each: this page shows which test caught which. It is made by `python -m tests.proof`; tests
+recompute the part that a fault's own requirements are about, and fail where a fault survives, where a
+test no longer catches what it caught, and where one turns red that nobody expects. **Nothing here ran on
+silicon**; what a fault was seeded into is the kind of evidence.
+
+`fail` counts, and so does `inconclusive` (never green): a test that says that it cannot tell is no pass.
+"""
+
+_LAYERS: Mapping[str, str] = {
+    EMULATOR: "Seeded into the software board (evidence `emulator`, rk3588). The suites of SYNC, MEM, ERR "
+    "and VER, and ACC-04, ran with each; `pytest suites --rknpu-fault NAME` shows the same.",
+    LATENCY: "Latency models of the software board (evidence `emulator`); the tests of the named requirement "
+    "ran.",
+    VENDOR: "Seeded into the stand-in driver beneath the vendor's own librknnrt (evidence `vendor-runtime`; "
+    "[vendor-rig.md](vendor-rig.md)).",
+    TOOLCHAIN: "Build logs, plans and results doctored by hand, given to the suites' own test functions "
+    "(evidence `simulator`: what they read was made by RKNN-Toolkit2).",
+}
+
+
+def document(kills: Mapping[str, Kills], clean: Mapping[str, int]) -> str:
+    """The page as Markdown."""
+    return "\n".join([_HEAD, *_clean_lines(clean), *_requirement_lines(kills), *_fault_lines(kills)])
+
+
+def _clean_lines(clean: Mapping[str, int]) -> Iterator[str]:
+    runs, alarms = clean["runs"], clean["alarms"]
+    yield "## False alarms\n"
+    yield (
+        f"{runs:,} clean runs of the fast subset (SYNC, MEM and VER on {', '.join(SOCS)}; each with a seed "
+        f"of its own for cache evictions and patterns) raised {alarms} alarms. "
+        + (
+            f"At {CONFIDENCE:.0%} confidence that excludes more than {bound_of(runs):.2%} of runs with a "
+            "false alarm on such boards.\n"
+            if not alarms
+            else "They are to be mended.\n"
+        )
+    )
+
+
+def _requirement_lines(kills: Mapping[str, Kills]) -> Iterator[str]:
+    """By requirement: how many faults of each layer it catches."""
+    yield "## By requirement\n"
+    yield "| requirement | faults that turn it red |"
+    yield "|---|---|"
+    for id in REQUIREMENTS:
+        caught = [name for name, found in kills.items() if id in found]
+        if caught:
+            yield f"| {id} | {', '.join(f'`{name}`' for name in caught)} |"
+    bare = [id for id in REQUIREMENTS if not any(id in found for found in kills.values())]
+    if bare:
+        yield f"\nNo seeded fault yet: {', '.join(bare)}. What only measures and records cannot turn red.\n"
+
+
+def _fault_lines(kills: Mapping[str, Kills]) -> Iterator[str]:
+    yield "\n## By fault\n"
+    for layer, words in _LAYERS.items():
+        faults = of_layer(layer)
+        if not faults:
+            continue
+        yield f"### {layer[0].upper()}{layer[1:]}\n"
+        yield f"{words}\n"
+        yield "| fault | what is broken | must be caught by | tests that turned red |"
+        yield "|---|---|---|---|"
+        for seeded in faults:
+            tests = _tests(kills.get(seeded.name, {}))
+            effort = f" (`--rknpu-effort {seeded.effort}`)" if seeded.effort != "quick" else ""
+            must = ", ".join(seeded.requirements)
+            yield f"| `{seeded.name}` | {seeded.description}{effort} | {must} | {tests} |"
+        yield ""
+
+
+def _tests(found: Kills) -> str:
+    """Each test once, with the outcome where it is not fail."""
+    outcomes = {test: outcome for tests in found.values() for test, outcome in tests.items()}
+    words = [
+        test + ("" if outcome == "fail" else f" ({outcome})") for test, outcome in sorted(outcomes.items())
+    ]
+    return ", ".join(words) or "none"
+
+
+def is_complete(kills: Mapping[str, Kills]) -> bool:
+    """Whether every fault of the catalogue was computed, and nothing else."""
+    return set(kills) == set(CATALOGUE)
