@@ -47,10 +47,12 @@ class Ours:
     npu: Npu | None = None
     phases: list[Phase] = field(default_factory=list)
     attempts: int = 0
+    tried: bool = True
 
     def begin(self) -> None:
         """Before each time that the test runs: another plugin may want it more than once."""
         self.attempts += 1
+        self.tried = True
         self.phases.clear()
         if self.attempts > 1:
             self.record = self.record.anew()

@@ -9,8 +9,11 @@ import pytest
 
 from pytest_rknpu.errors import BoardError
 from pytest_rknpu.farm.collecting import Ours
-from pytest_rknpu.farm.slots import Slots
+from pytest_rknpu.farm.slots import Slot, Slots
 from pytest_rknpu.verdict import Outcome, lacking, outcome_of, unexpected_log_error
+
+# All that a test may raise to end itself; the rest is for pytest.
+_ENDINGS = (Exception, pytest.skip.Exception, pytest.fail.Exception)
 
 
 def before_test(ours: Ours, slots: Slots) -> None:
@@ -30,14 +33,52 @@ def before_test(ours: Ours, slots: Slots) -> None:
 
 
 @contextmanager
-def finishing(item: pytest.Item, ours: Ours) -> Iterator[None]:
-    """Around the test function: hand the board back clean, and judge the runtime's log (VER-05).
+def explaining(ours: Ours, slot: Slot) -> Iterator[None]:
+    """Around a phase of a test: what can be found out about a loss of the board follows its message.
 
-    It happens within the call, so that an error in the log fails the test itself and not its tear-down.
+    Where the test says something else, it becomes a note.
     """
     try:
         yield
-    except (Exception, pytest.skip.Exception, pytest.fail.Exception) as error:
+    except _ENDINGS as error:
+        found = slot.examine()
+        if found and isinstance(error, BoardError):
+            error.args = (f"{error}{found}",)
+        elif found:
+            ours.record.note(f"the board was lost{found}")
+        raise
+    found = slot.examine()
+    if found:
+        ours.record.note(f"the board was lost{found}")
+
+
+@contextmanager
+def finishing(item: pytest.Item, ours: Ours, slots: Slots) -> Iterator[None]:
+    """Around the test function: hand the board back clean, and judge the runtime's log (VER-05).
+
+    It happens within the call, so that an error in the log fails the test itself and not its tear-down.
+    Whatever was seen counts for nothing where the board's lease was lost meanwhile: LeaseLost.
+    """
+    slot = slots.of(ours.board.name) if ours.board is not None else None
+    try:
+        with _handing_back(item, ours):
+            yield
+    except _ENDINGS as error:
+        try:
+            if slot is not None:
+                slot.require_lease()
+        except BoardError as lost:
+            raise lost from error
+        raise
+    if slot is not None:
+        slot.require_lease()
+
+
+@contextmanager
+def _handing_back(item: pytest.Item, ours: Ours) -> Iterator[None]:
+    try:
+        yield
+    except _ENDINGS as error:
         with suppress(BoardError):  # what the test itself raised is nearer to the cause
             finish_npu(item, ours)
         failure = unexpected_log_error(ours.record, outcome_of(error))

@@ -15,7 +15,8 @@ import os
 import re
 import socket
 import stat
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
@@ -23,7 +24,7 @@ from pathlib import Path
 
 import filelock
 
-from pytest_rknpu.errors import ConfigurationError, LeaseTimeout
+from pytest_rknpu.errors import ConfigurationError, LeaseLost, LeaseTimeout
 
 _FOLDER_VARIABLE = "RKNPU_LEASE_DIR"
 _DEFAULT_FOLDER = Path("/tmp/pytest-rknpu-leases")
@@ -77,50 +78,103 @@ def lease_folder() -> Path:
     return folder
 
 
+class FileLease:
+    """A board that is held until the block of `lease` ends."""
+
+    def __init__(self, board: str, path: Path) -> None:
+        self.board = board
+        """The name of the board that it is."""
+        self._path = path
+        self._file = _identity(path)
+
+    def check(self) -> None:
+        """Raises LeaseLost where the lock's file is another than was locked: anybody can lock that."""
+        if _identity(self._path) != self._file:
+            raise LeaseLost(
+                f"board {self.board}: the lease was lost: somebody removed {self._path}; let that folder "
+                "alone while boards are in use"
+            )
+
+
 @contextmanager
 def lease(
-    key: str, board: str, holder: Holder, *, wait_s: float, tell: Callable[[str], None]
-) -> Iterator[None]:
-    """Hold the board that ``key`` names (`Board.lease_key`), waiting for up to ``wait_s`` seconds.
+    keys: Mapping[str, str], holder: Holder, *, wait_s: float, tell: Callable[[str], None]
+) -> Iterator[FileLease]:
+    """Hold the first free one of the boards: ``keys`` has a key (`Board.lease_key`) by the name of each.
 
-    ``tell`` gets one message if there is somebody to wait for. Raises LeaseTimeout that names the holder.
+    ``tell`` gets one message if there is somebody to wait for, for up to ``wait_s`` seconds; they do not
+    count while a worker of the same run holds one of the boards, since it will be done. Raises LeaseTimeout
+    that names the holders.
     """
-    path = lease_folder() / _file_name(key)
-    lock = filelock.FileLock(path, mode=_FOR_ALL_USERS)
-    try:
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
-        _wait(lock, path, board, wait_s, tell)
-    except OSError as error:
-        raise ConfigurationError(f"board {board}: lease file {path}: {error}") from None
+    locks = {board: filelock.FileLock(_path_of(key), mode=_FOR_ALL_USERS) for board, key in keys.items()}
+    board = _first_free(locks) or _wait(locks, holder, wait_s, tell)
+    path = Path(locks[board].lock_file)
     try:
         _write_holder(path, json.dumps(asdict(holder)))
-        yield
+        yield FileLease(board, path)
     finally:
         _write_holder(path, "")
-        lock.release()
+        locks[board].release()
 
 
 def holder_of(key: str) -> Holder | None:
     """Who wrote themselves down as the holder of ``key``, if anybody did."""
-    return _read_holder(lease_folder() / _file_name(key))
+    return _read_holder(_path_of(key))
 
 
-def _wait(
-    lock: filelock.BaseFileLock, path: Path, board: str, wait_s: float, tell: Callable[[str], None]
-) -> None:
-    tell(f"board {board} is held by {_named_holder(path)}; waiting for up to {wait_s:g} s")
+Locks = Mapping[str, filelock.BaseFileLock]
+
+
+def _first_free(locks: Locks) -> str | None:
+    """Lock one of them; the name of its board."""
+    for board, lock in locks.items():
+        try:
+            lock.acquire(timeout=0)
+            return board
+        except filelock.Timeout:
+            continue
+        except OSError as error:
+            raise ConfigurationError(f"board {board}: lease file {lock.lock_file}: {error}") from None
+    return None
+
+
+def _wait(locks: Locks, ours: Holder, wait_s: float, tell: Callable[[str], None]) -> str:
+    deadline = time.monotonic() + wait_s
+    boards = " and ".join(f"board {board} is held by {_named_holder(lock)}" for board, lock in locks.items())
+    tell(f"{boards}; waiting for up to {wait_s:g} s")
+    while (remaining := deadline - time.monotonic()) > 0:
+        time.sleep(min(_POLL_SECONDS, remaining))
+        if board := _first_free(locks):
+            return board
+        if any(_is_of_the_run(lock, ours) for lock in locks.values()):
+            deadline = time.monotonic() + wait_s
+    still = "; ".join(
+        f"board {board}: still held after {wait_s:g} s by {_named_holder(lock)}"
+        for board, lock in locks.items()
+    )
+    raise LeaseTimeout(f"{still}; wait longer with --rknpu-wait SECONDS, or end that run")
+
+
+def _is_of_the_run(lock: filelock.BaseFileLock, ours: Holder) -> bool:
+    holder = _read_holder(Path(lock.lock_file))
+    return holder is not None and holder.run_id == ours.run_id and holder.pid != ours.pid
+
+
+def _named_holder(lock: filelock.BaseFileLock) -> str:
+    return str(_read_holder(Path(lock.lock_file)) or "somebody who left no name")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file is at ``path``; None where there is none."""
     try:
-        lock.acquire(timeout=wait_s, poll_interval=_POLL_SECONDS)
-    except filelock.Timeout:
-        raise LeaseTimeout(
-            f"board {board}: still held after {wait_s:g} s by {_named_holder(path)}; wait longer with "
-            "--rknpu-wait SECONDS, or end that run"
-        ) from None
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
-def _named_holder(path: Path) -> str:
-    return str(_read_holder(path) or "somebody who left no name")
+def _path_of(key: str) -> Path:
+    return lease_folder() / _file_name(key)
 
 
 def _file_name(key: str) -> str:

@@ -1,8 +1,9 @@
 """Collection: tests marked ``models`` become one item per model, those of boards.toml among them.
 
 ``@pytest.mark.models("digits_cnn", "probe_chain")`` on a test that uses the fixture `model_name` (as
-`subject` does) names the shipped models; each ``[[model]]`` of boards.toml joins them. Without arguments the
-test is for the user's models alone. Nothing here opens a model.
+`subject` does) names the shipped models; each ``[[model]]`` of boards.toml joins them. So does, where it uses
+`budgets`, each model of a ``[[budget]]``. Without arguments the test is for the user's models alone. Nothing
+here opens a model.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def parametrise_models(metafunc: pytest.Metafunc, run: Run, problems: Problems) 
             )
         return
     own = _user_names(run, problems)
-    names: list[Any] = list(dict.fromkeys([*shipped, *own])) or [nothing_to_run()]
+    budgeted = _budgeted_names(run, problems) if is_ours(metafunc, "budgets") else ()
+    names: list[Any] = list(dict.fromkeys([*shipped, *own, *budgeted])) or [nothing_to_run()]
     metafunc.parametrize("model_name", names, indirect=True)
 
 
@@ -69,3 +71,10 @@ def _user_names(run: Run, problems: Problems) -> tuple[str, ...]:
         )
         return ()
     return names
+
+
+def _budgeted_names(run: Run, problems: Problems) -> tuple[str, ...]:
+    """The models that have a budget, whatever for; none where the file cannot be used."""
+    if problems.boards(run) is None:
+        return ()
+    return tuple(budget.model for budget in run.file.budgets)

@@ -33,6 +33,20 @@ def add_options(parser: pytest.Parser) -> None:
         help="Run on the boards with this SoC (repeatable).",
     )
     add(
+        "--tag",
+        dest="rknpu_tags",
+        metavar="KEY=VALUE",
+        action="append",
+        help="Run on the boards that have this tag in boards.toml (repeatable: all of them).",
+    )
+    add(
+        "--rknpu-per",
+        dest="rknpu_per",
+        choices=("board", "soc"),
+        default="board",
+        help="Run each test on every board (default), or once per SoC on whichever equal board is free.",
+    )
+    add(
         "--requirement",
         dest="rknpu_requirements",
         metavar="GLOB",
@@ -86,6 +100,34 @@ def add_options(parser: pytest.Parser) -> None:
         help="Report folder or results.jsonl of the version set that latency is compared with (LAT-08).",
     )
     add(
+        "--rknpu-waivers",
+        dest="rknpu_waivers",
+        metavar="FILE",
+        help="Known failures that are accepted for a time. Default: waivers.toml beside boards.toml, if any.",
+    )
+    add(
+        "--rknpu-losses",
+        dest="rknpu_losses",
+        metavar="N",
+        type=int,
+        default=2,
+        help="A board that was lost N times gets no more tests in this run (default 2).",
+    )
+    add(
+        "--rknpu-durations",
+        dest="rknpu_durations",
+        metavar="RUN",
+        help="Report folder or results.jsonl of an earlier run: with -n, its longest tests come first.",
+    )
+    add(
+        "--rknpu-patience",
+        dest="rknpu_patience",
+        metavar="SECONDS",
+        type=float,
+        default=60.0,
+        help="How long a lost board may take to be reached again, as it may be starting (default 60).",
+    )
+    add(
         "--rknpu-wait",
         dest="rknpu_wait",
         metavar="SECONDS",
@@ -95,6 +137,8 @@ def add_options(parser: pytest.Parser) -> None:
     )
     parser.addini("rknpu_boards", "boards.toml, relative to the ini file, where --boards is not given.")
     parser.addini("rknpu_baseline", "The same as --rknpu-baseline, relative to the ini file.")
+    parser.addini("rknpu_durations", "The same as --rknpu-durations, relative to the ini file.")
+    parser.addini("rknpu_waivers", "The same as --rknpu-waivers, relative to the ini file.")
 
 
 def add_markers(config: pytest.Config) -> None:

@@ -24,8 +24,11 @@ import pytest
 from pytest_rknpu.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from pytest_rknpu.farm.pools import Pool
+    from pytest_rknpu.inventory.budget_table import Budget
     from pytest_rknpu.inventory.model_table import ModelTable
     from pytest_rknpu.inventory.schema import Board, BoardsFile
+    from pytest_rknpu.waivers import WaiversFile
 
 _SEED_BITS = 63
 
@@ -95,6 +98,18 @@ class Run:
     latency_model: str | None = None
     baseline: Path | None = None
     """A report folder or results.jsonl of another run."""
+    waivers_named: Path | None = None
+    """The waivers.toml that an option or ini value names."""
+    losses: int = 2
+    """How often a board may be lost until it gets no more tests."""
+    patience_s: float = 60.0
+    """How long a board that was lost may take to be reached again."""
+    tags: tuple[str, ...] = ()
+    """What the boards must be tagged with, each ``KEY=VALUE``."""
+    per_soc: bool = False
+    """Whether boards that are equal stand for each other."""
+    durations: Path | None = None
+    """A report folder or results.jsonl of an earlier run: how long tests take."""
     asked: bool = field(default=False)
     """Whether an option chooses boards: then they are looked at whatever is collected."""
 
@@ -115,29 +130,69 @@ class Run:
             )
         return load_boards(self.boards_file)
 
+    def budgets_for(self, board: Board) -> tuple[Budget, ...]:
+        """The budgets that hold for a board, one for each model and core mask. Raises as ``file``."""
+        from pytest_rknpu.inventory.budgets import budgets_for
+
+        return budgets_for(self.file.budgets, board)
+
     @property
     def models(self) -> tuple[ModelTable, ...]:
         """The user's models. Raises ConfigurationError as ``file``."""
         return self.file.models
 
     @cached_property
-    def boards(self) -> tuple[Board, ...]:
+    def waivers(self) -> WaiversFile | None:
+        """The known failures in force: the file that was named, else the one beside boards.toml, if any.
+
+        Raises ConfigurationError for a broken file, or one that was named and is not there.
+        """
+        beside = self.boards_file.parent / "waivers.toml" if self.boards_file is not None else None
+        path = self.waivers_named or (beside if beside is not None and beside.exists() else None)
+        if path is None:
+            return None
+        from pytest_rknpu.waivers import load_waivers
+
+        return load_waivers(path)
+
+    @cached_property
+    def pools(self) -> tuple[Pool, ...]:
         """The boards that were selected, with the faults and the latency model that were asked for.
 
-        Raises ConfigurationError: as ``file``, nothing selected, a fault or latency model for a real board.
+        Each is a pool of its own, unless boards stand for each other. Raises ConfigurationError: as ``file``,
+        nothing selected, a fault or latency model for a real board, boards that cannot stand for each other.
         """
+        from pytest_rknpu.farm.pools import pools_of, single
         from pytest_rknpu.inventory.selection import select
 
-        chosen = select(self.file.boards, self.globs, self.socs)
-        return tuple(_played(board, self.faults, self.latency_model) for board in chosen)
+        chosen = select(self.file.boards, self.globs, self.socs, self.tags)
+        played = [_played(board, self.faults, self.latency_model) for board in chosen]
+        return pools_of(played) if self.per_soc else tuple(map(single, played))
+
+    @cached_property
+    def boards(self) -> tuple[Board, ...]:
+        """One for each pool, under the pool's name: what there is a test item for. Raises as ``pools``."""
+        return tuple(pool.board for pool in self.pools)
+
+    def pool(self, name: str) -> Pool:
+        """The pool of that name."""
+        return next(pool for pool in self.pools if pool.board.name == name)
 
     def board(self, name: str) -> Board:
-        """The selected board of that name."""
-        return next(board for board in self.boards if board.name == name)
+        """What the boards of that pool have in common: without pools, the selected board of that name."""
+        return self.pool(name).board
 
-    def lease_key(self, board: Board) -> str:
-        """What is leased for ``board``, which came out of ``boards_file``."""
-        return board.lease_key(self.boards_file or Path())
+    def station(self, name: str) -> str:
+        """What is leased for the tests of the pool of that name: a machine, or one of several."""
+        pool = self.pool(name)
+        if pool.places > 1:
+            return f"pool {name}"
+        return pool.boards[0].lease_key(self.boards_file or Path())
+
+    @property
+    def places(self) -> dict[str, int]:
+        """How many boards each station has."""
+        return {self.station(pool.board.name): pool.places for pool in self.pools}
 
 
 def _played(board: Board, faults: tuple[str, ...], latency_model: str | None) -> Board:
@@ -171,6 +226,8 @@ _PATHS = {
     "--boards": "rknpu_boards",
     "--rknpu-report": "rknpu_report",
     "--rknpu-baseline": "rknpu_baseline",
+    "--rknpu-waivers": "rknpu_waivers",
+    "--rknpu-durations": "rknpu_durations",
 }
 
 
@@ -184,12 +241,19 @@ def run_of(config: pytest.Config, origin: Origin | None) -> Run:
         if option(dest) == "":  # of a shell variable that is not set, most likely
             raise ConfigurationError(f"{name}: is empty; give a path, or leave it out")
     globs, socs, faults = (tuple(option(f"rknpu_{name}") or ()) for name in ("board_globs", "socs", "faults"))
+    tags, per_soc = tuple(option("rknpu_tags") or ()), option("rknpu_per") == "soc"
     report: str | None = option("rknpu_report")
     explicit: str | None = option("rknpu_boards")
     seed: int | None = option("rknpu_seed")
     wait_s: float = option("rknpu_wait")
     if seed is not None and not 0 <= seed < 2**_SEED_BITS:
         raise ConfigurationError(f"--rknpu-seed {seed}: give a number from 0 to 2**63 - 1")
+    losses: int = option("rknpu_losses")
+    patience_s: float = option("rknpu_patience")
+    if not 0 <= patience_s < float("inf"):
+        raise ConfigurationError(f"--rknpu-patience {patience_s}: give a number of seconds, 0 or more")
+    if losses < 1:
+        raise ConfigurationError(f"--rknpu-losses {losses}: give a number from 1")
     if not 0 <= wait_s < float("inf"):
         raise ConfigurationError(f"--rknpu-wait {wait_s}: give a number of seconds, 0 or more")
     return Run(
@@ -203,7 +267,13 @@ def run_of(config: pytest.Config, origin: Origin | None) -> Run:
         report=Path(os.path.abspath(config.invocation_params.dir / report)) if report else None,
         latency_model=option("rknpu_latency_model"),
         baseline=_named_file(config, "rknpu_baseline", option("rknpu_baseline")),
-        asked=bool(explicit or globs or socs or faults or option("rknpu_latency_model")),
+        losses=losses,
+        patience_s=patience_s,
+        waivers_named=_named_file(config, "rknpu_waivers", option("rknpu_waivers")),
+        tags=tags,
+        per_soc=per_soc,
+        durations=_named_file(config, "rknpu_durations", option("rknpu_durations")),
+        asked=bool(explicit or globs or socs or tags or per_soc or faults or option("rknpu_latency_model")),
     )
 
 

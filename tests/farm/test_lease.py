@@ -8,13 +8,15 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pytest_rknpu.errors import ConfigurationError, LeaseTimeout
+from pytest_rknpu.errors import ConfigurationError, LeaseLost, LeaseTimeout
 from pytest_rknpu.farm.lease import Holder, holder_of, lease, lease_folder, this_process
 
 HOLD = """
@@ -23,7 +25,7 @@ from pytest_rknpu.farm.lease import lease, this_process
 if len(sys.argv) > 2:
     os.umask(0o077)
     os.setuid(int(sys.argv[2]))
-with lease(sys.argv[1], "b1", this_process("run-1", "pytest suites"), wait_s=0, tell=print):
+with lease({"b1": sys.argv[1]}, this_process("run-1", "pytest suites"), wait_s=0, tell=print):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -53,7 +55,7 @@ def held_elsewhere(key: str, *user: str) -> Iterator[subprocess.Popen[str]]:
 def take(key: str, wait_s: float = 0.0) -> list[str]:
     """Take and return a lease; what was said meanwhile."""
     said: list[str] = []
-    with lease(key, "b1", ME, wait_s=wait_s, tell=said.append):
+    with lease({"b1": key}, ME, wait_s=wait_s, tell=said.append):
         assert holder_of(key) == ME
     return said
 
@@ -66,7 +68,7 @@ def test_a_free_board_is_had_at_once_and_silently() -> None:
 def test_a_held_board_is_refused_with_its_holder() -> None:
     with held_elsewhere("key") as holder:
         said: list[str] = []
-        with pytest.raises(LeaseTimeout) as refused, lease("key", "b1", ME, wait_s=0.2, tell=said.append):
+        with pytest.raises(LeaseTimeout) as refused, lease({"b1": "key"}, ME, wait_s=0.2, tell=said.append):
             pytest.fail("two holders")
     assert len(said) == 1
     for text in (said[0], str(refused.value)):
@@ -80,6 +82,46 @@ def test_other_boards_are_not_touched_by_it() -> None:
         assert take("other key") == []
 
 
+def test_of_several_boards_the_first_free_one_is_had() -> None:
+    keys = {"b1": "key", "b2": "key 2", "b3": "key 3"}
+    with held_elsewhere("key"):
+        with lease(keys, ME, wait_s=0, tell=print) as two, lease(keys, ME, wait_s=0, tell=print) as three:
+            assert (two.board, three.board) == ("b2", "b3")
+            with (
+                pytest.raises(LeaseTimeout, match=r"(?s)board b1: .*board b2: .*board b3: "),
+                lease(keys, ME, wait_s=0, tell=print),
+            ):
+                pytest.fail("four of three")
+        assert take("key 2") == []
+
+
+def test_a_board_that_the_own_run_holds_is_waited_for_without_limit() -> None:
+    said: list[str] = []
+    ours = replace(ME, run_id="run-1")
+    with held_elsewhere("key") as holder:
+
+        def let_go() -> None:
+            threading.Event().wait(1.0)
+            holder.stdin.close()
+
+        releaser = threading.Thread(target=let_go)
+        releaser.start()
+        with lease({"b1": "key"}, ours, wait_s=0.2, tell=said.append):
+            releaser.join()
+        holder.stdin = None  # closed already
+    assert len(said) == 1
+
+
+def test_a_lock_that_was_removed_is_a_lost_lease(folder: Path) -> None:
+    with lease({"b1": "key"}, ME, wait_s=0, tell=print) as held:
+        held.check()
+        next(folder.glob("*.lock")).unlink()
+        with pytest.raises(LeaseLost, match="board b1: the lease was lost: somebody removed"):
+            held.check()
+        with lease({"b1": "key"}, ME, wait_s=0, tell=print), pytest.raises(LeaseLost):
+            held.check()  # another file of that name
+
+
 def test_waiting_ends_when_the_holder_goes() -> None:
     with held_elsewhere("key") as holder:
         assert holder.stdin is not None
@@ -89,7 +131,7 @@ def test_waiting_ends_when_the_holder_goes() -> None:
             said.append(text)
             holder.stdin.close()
 
-        with lease("key", "b1", ME, wait_s=20, tell=let_go):
+        with lease({"b1": "key"}, ME, wait_s=20, tell=let_go):
             assert holder_of("key") == ME
         holder.stdin = None  # closed already
     assert len(said) == 1
@@ -105,7 +147,7 @@ def test_a_killed_holder_frees_the_board_although_its_name_stays() -> None:
 
 
 def test_an_exception_frees_the_board() -> None:
-    with pytest.raises(ZeroDivisionError), lease("key", "b1", ME, wait_s=0, tell=print):
+    with pytest.raises(ZeroDivisionError), lease({"b1": "key"}, ME, wait_s=0, tell=print):
         _ = 1 / 0
     assert take("key") == []
 
@@ -161,7 +203,7 @@ def test_a_link_in_place_of_a_name_is_not_followed(folder: Path, tmp_path: Path)
     precious.write_text("whole")
     name.unlink()
     name.symlink_to(precious)
-    with lease("key", "b1", ME, wait_s=0, tell=print):
+    with lease({"b1": "key"}, ME, wait_s=0, tell=print):
         pass
     assert precious.read_text() == "whole"
 
