@@ -12,13 +12,19 @@ from pathlib import Path
 import pytest
 
 from pytest_rknpu import __version__
+from pytest_rknpu.farm.durations import Measured, expected_from
 from pytest_rknpu.farm.manifest import NOTHING, Manifest, Planned
 from pytest_rknpu.farm.run import Run, derive_seed
+from pytest_rknpu.report.bundle import BOARDS
+from pytest_rknpu.report.not_tried import STATUS, is_not_tried
+from pytest_rknpu.report.pooled import PoolVersions
+from pytest_rknpu.report.public_boards import write_public_boards
 from pytest_rknpu.report.results import (
     FILE_NAME,
     SCHEMA,
     PlannedBoard,
     Result,
+    Results,
     ResultsWriter,
     RunRecord,
     names_reported,
@@ -42,6 +48,7 @@ class Collector:
         self._config = config
         self._record: RunRecord | None = None
         self._writer: ResultsWriter | None = None
+        self._pool_versions = PoolVersions()
         self._left: list[str] = []
         self._incomplete: set[str] = set()
         # Then no test function is called, and there is nothing to report.
@@ -60,6 +67,7 @@ class Collector:
             (folder / "junit").mkdir(parents=True, exist_ok=True)
             older = names_reported(folder / FILE_NAME)
             self._writer = ResultsWriter(folder / FILE_NAME, self._record)
+            write_public_boards(folder / BOARDS, self._run.boards if self._run.boards_file else ())
             for name in older:  # of boards that this run may not have; other files there are not ours
                 (folder / "junit" / f"{name}.xml").unlink(missing_ok=True)
         except OSError as error:
@@ -78,10 +86,23 @@ class Collector:
 
         return board_in(nodeid, [board.name for board in self._run.boards])
 
-    def machine_of(self, nodeid: str) -> str | None:
+    def station_of(self, nodeid: str) -> str | None:
         """What is leased for a collected test: boards of one machine have that in common."""
         board = self.board_of(nodeid)
-        return self._run.lease_key(self._run.board(board)) if board else None
+        return self._run.station(board) if board else None
+
+    def seconds_of(self) -> Callable[[str], float]:
+        """How long tests are expected to take, by node id.
+
+        Raises ConfigurationError where the run that was named for that cannot be read.
+        """
+        if self._run.durations is None:
+            return expected_from([], self.board_of)
+        from pytest_rknpu.report.timed import read_run
+
+        tests = read_run(self._run.durations).tests
+        measured = (Measured(test.nodeid, test.board, test.duration_s) for test in tests if test.tried)
+        return expected_from(measured, self.board_of)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A phase of a test ended, here or in a worker; or a worker died in one."""
@@ -96,15 +117,27 @@ class Collector:
     ) -> tuple[str, str, tuple[str, Mapping[str, bool]]] | None:
         """Words for the outcomes that pytest does not know."""
         carried = getattr(report, "rknpu", None)
+        if is_not_tried(report):
+            return STATUS
         return status_of(carried["outcome"]) if carried is not None else None
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_setupnodes(self, config: pytest.Config) -> None:
+        """xdist: reports of workers are counted here, where no test is collected."""
+        from pytest_rknpu.report.loss_hooks import Counting
+
+        config.pluginmanager.register(Counting(config), "rknpu-counting")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the projections, and see to it that a run which showed nothing is not green."""
+        if self.results:
+            self._settle_waivers(session)
         if self._writer is not None:
             self._guarded(FILE_NAME, self._writer.close)
         if self._run.report is not None and self._record is not None:
             self._guarded("junit", self._write_junit)
+            self._guarded("report.html", self._write_page)
         judged = [result for result in self.results if result.requirement]
         if judged and all(result.outcome is Outcome.SKIP for result in judged):
             self._left.append(
@@ -123,13 +156,28 @@ class Collector:
         """The last word, where there is anything to say."""
         if not self.results:
             return
+        self._left += self._pool_versions.lines()
         if self._writer is not None:
             self._left.append(f"report: {self._writer.path.parent}")
         write_summary(terminalreporter, self._run, self.results, ["", *self._left])
 
+    def _settle_waivers(self, session: pytest.Session) -> None:
+        """Report waivers that have had their time; a board that passes in spite of one is not green."""
+        from pytest_rknpu.report.waived import narrowed, run_standings, summary_lines, unexpected_passes
+
+        file = self._run.waivers
+        found = run_standings(self._run, self.results)
+        if file is None or not found:
+            return
+        if not narrowed(session):
+            for result in list(unexpected_passes(file, found, self.results)):
+                self._add(result)
+        self._left += summary_lines(file, found)
+
     def _add(self, result: Result) -> None:
         if self._idle:
             return
+        result = self._pool_versions.marked(result)
         self.results.append(result)
         writer = self._writer
         if writer is not None:
@@ -153,6 +201,13 @@ class Collector:
         assert self._run.report is not None
         assert self._record is not None
         write_junit(self._run.report / FOLDER_NAME, self._record, self.results)
+
+    def _write_page(self) -> None:
+        from pytest_rknpu.report.page import write_page
+
+        assert self._run.report is not None
+        assert self._record is not None
+        write_page(self._run.report, Results(self._record, tuple(self.results), torn=False))
 
     def _add_crashed(self, report: pytest.TestReport) -> None:
         """The worker, a process of the host, died: nothing is known, and the board is not to blame."""
@@ -201,6 +256,7 @@ def _record_of(run: Run) -> RunRecord:
         python=platform.python_version(),
         pytest=pytest.__version__,
         boards=tuple(PlannedBoard(board.name, board.soc, board.evidence) for board in boards),
+        waivers=run.waivers.digest if run.waivers is not None else None,
     )
 
 

@@ -7,49 +7,24 @@ silicon, whatever both are called.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal, TypeGuard
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from pytest_rknpu.errors import ConfigurationError
-from pytest_rknpu.measure.comparison import (
-    NOISE_FLOOR,
-    Change,
-    Direction,
-    change_of,
-    holm,
-    unfit_to_compare,
-)
+from pytest_rknpu.measure.comparison import NOISE_FLOOR
 from pytest_rknpu.measure.quantiles import DEFAULT_ALPHA
+from pytest_rknpu.report.compared_figures import FigureChange, compare_figures
+from pytest_rknpu.report.compared_latency import LatencyChange, NotCompared, Pairs, compare_latency
 from pytest_rknpu.report.results import Result, Results, RunRecord
-from pytest_rknpu.report.timed import TimedRuns, suite_test, timed_runs
-from pytest_rknpu.verdict import Measurement, Outcome
+from pytest_rknpu.report.timed import suite_test
+from pytest_rknpu.verdict import Outcome, worst
 
 Key = tuple[str, str, str, str]
 """Board, SoC, evidence, test."""
-Turn = Literal["began to fail", "no longer shown", "ceased to fail", "other"]
-
-FIGURES = ("ACC", "MEM", "SPARSE")
-"""Chapters whose figures are compared: accuracy, memory and sparse models."""
-
-
-@dataclass(frozen=True)
-class LatencyChange:
-    """One quantile of one model; ``corrected`` is the p-value after Holm, over all that were compared."""
-
-    runs: TimedRuns
-    change: Change
-    corrected: float
-    direction: Direction
-
-
-@dataclass(frozen=True)
-class NotCompared:
-    """Timed in both runs, and not compared: why."""
-
-    runs: TimedRuns
-    reasons: tuple[str, ...]
+Turn = Literal["began to fail", "no longer shown", "now skipped", "ceased to fail", "other"]
+TURNS: tuple[Turn, ...] = ("began to fail", "no longer shown", "now skipped", "ceased to fail", "other")
+_REGRESSIONS = ("began to fail", "no longer shown")
 
 
 @dataclass(frozen=True)
@@ -59,17 +34,6 @@ class OutcomeChange:
     before: Outcome
     after: Result
     turn: Turn
-
-
-@dataclass(frozen=True)
-class FigureChange:
-    """A figure of accuracy or memory that differs."""
-
-    result: Result
-    name: str
-    before: float
-    after: float
-    unit: str
 
 
 @dataclass(frozen=True)
@@ -84,7 +48,11 @@ class VersionChange:
 
 @dataclass(frozen=True)
 class RunComparison:
-    """All that differs between run A and run B, and what ``alpha`` and ``floor`` it was decided by."""
+    """All that differs between run A and run B, and what ``alpha`` and ``floor`` it was decided by.
+
+    ``cut_off``: B was killed, and nobody knows what its missing tests would show. ``no_longer_run`` are the
+    tests that passed in A and are not in B.
+    """
 
     a: RunRecord
     b: RunRecord
@@ -97,12 +65,29 @@ class RunComparison:
     figures: tuple[FigureChange, ...]
     versions: tuple[VersionChange, ...]
     notes: tuple[str, ...]
+    cut_off: bool
+    no_longer_run: tuple[Result, ...]
 
     @property
     def regressed(self) -> bool:
-        """Whether something is shown to be slower, began to fail, or passed and no longer does."""
-        slower = any(one.direction == "slower" for one in self.latency)
-        return slower or any(one.turn in ("began to fail", "no longer shown") for one in self.outcomes)
+        """Whether something got slower, larger or less accurate, began to fail, or is no longer shown."""
+        return (
+            any(one.direction == "slower" for one in self.latency)
+            or any(one.worse for one in self.figures)
+            or any(one.turn in _REGRESSIONS for one in self.outcomes)
+        )
+
+    @property
+    def open_ends(self) -> list[str]:
+        """What A showed and B says nothing of, one way or the other; in words."""
+        skipped = sum(one.turn == "now skipped" for one in self.outcomes)
+        counts = (
+            (len(self.not_compared), "timed and not compared"),
+            (skipped, "passed in A and skipped in B"),
+            (len(self.no_longer_run), "passed in A and not in B"),
+        )
+        cut_off = ["B is cut off"] if self.cut_off else []
+        return cut_off + [f"{number} {words}" for number, words in counts if number]
 
 
 def compare_runs(
@@ -117,7 +102,7 @@ def compare_runs(
             "of the same name, SoC and kind of evidence"
         )
     pairs = [(before[key], after[key]) for key in common]
-    latency, not_compared = _latency(pairs, alpha, floor)
+    latency, not_compared = compare_latency(pairs, alpha, floor)
     return RunComparison(
         a=a.run,
         b=b.run,
@@ -127,69 +112,31 @@ def compare_runs(
         latency=latency,
         not_compared=not_compared,
         outcomes=tuple(_outcomes(pairs)),
-        figures=tuple(_figures(pairs)),
+        figures=tuple(compare_figures(pairs)),
         versions=tuple(_versions(pairs)),
         notes=tuple(_notes(a, b, before, after)),
+        cut_off=b.torn,
+        no_longer_run=tuple(
+            result for key, result in before.items() if key not in after and result.outcome is Outcome.PASS
+        ),
     )
 
 
 def _by_key(results: Iterable[Result]) -> dict[Key, Result]:
-    """The last result of each test: the one that counts, where it ran again."""
-    return {
-        (one.board or "", one.soc or "", one.evidence or "", suite_test(one.nodeid)): one for one in results
-    }
+    """The last result of each test; where it ran again, with the worst outcome, as the run counted it."""
+    found: dict[Key, Result] = {}
+    for one in results:
+        key = (one.board or "", one.soc or "", one.evidence or "", suite_test(one.nodeid))
+        earlier = found.get(key)
+        if earlier is not None and worst([earlier.outcome, one.outcome]) is not one.outcome:
+            one = replace(one, outcome=earlier.outcome, message=earlier.message)
+        found[key] = one
+    return found
 
 
 def _boards(results: Results) -> str:
     names = {f"{one.board} ({one.soc}, {one.evidence})" for one in results.tests if one.board}
     return ", ".join(sorted(names)) or "no board"
-
-
-Pairs = list[tuple[Result, Result]]
-
-
-def _latency(
-    pairs: Pairs, alpha: float, floor: float
-) -> tuple[tuple[LatencyChange, ...], tuple[NotCompared, ...]]:
-    """All quantiles of all that was timed in both runs; p-values corrected for their number."""
-    changes: list[tuple[TimedRuns, Change]] = []
-    not_compared: list[NotCompared] = []
-    for one, other in pairs:
-        for old, new in _timed_in_both(one, other):
-            reasons = clocks_moved(one.measurements, other.measurements) + unfit_to_compare(
-                old.processes, new.processes
-            )
-            if reasons:
-                not_compared.append(NotCompared(new, tuple(reasons)))
-                continue
-            found = change_of(old.processes, new.processes, alpha=alpha, floor=floor)
-            changes += [(new, change) for change in found]
-    corrected = holm([change.p_value for _, change in changes])
-    decided = tuple(
-        LatencyChange(runs, change, value, change.direction(value, alpha))
-        for (runs, change), value in zip(changes, corrected, strict=True)
-    )
-    return decided, tuple(not_compared)
-
-
-def _timed_in_both(one: Result, other: Result) -> Iterator[tuple[TimedRuns, TimedRuns]]:
-    stored = {(runs.model, runs.core_mask): runs for runs in timed_runs([one])}
-    for new in timed_runs([other]):
-        old = stored.get((new.model, new.core_mask))
-        if old is not None:
-            yield old, new
-
-
-def clocks_moved(before: Iterable[Measurement], after: Iterable[Measurement]) -> list[str]:
-    """Clocks that ran otherwise: then times say nothing of versions."""
-    old, new = (
-        {one.name: one.value for one in side if one.name.startswith("clock ")} for side in (before, after)
-    )
-    return [
-        f"{name}: {old[name]} in A, {new[name]} in B"
-        for name in sorted(old.keys() & new.keys())
-        if old[name] != new[name]
-    ]
 
 
 def _outcomes(pairs: Pairs) -> Iterator[OutcomeChange]:
@@ -205,22 +152,7 @@ def _turn(before: Outcome, after: Outcome) -> Turn:
         return "no longer shown"
     if before is Outcome.FAIL and after in (Outcome.PASS, Outcome.WAIVED):
         return "ceased to fail"
-    return "other"
-
-
-def _figures(pairs: Pairs) -> Iterator[FigureChange]:
-    for one, other in pairs:
-        if not any(id.partition("-")[0] in FIGURES for id in other.requirement):
-            continue
-        old = {(m.name, m.unit): m.value for m in one.measurements}
-        for measured in other.measurements:
-            before, after = old.get((measured.name, measured.unit)), measured.value
-            if _is_figure(before) and _is_figure(after) and before != after:
-                yield FigureChange(other, measured.name, float(before), float(after), measured.unit)
-
-
-def _is_figure(value: object) -> TypeGuard[float]:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return "now skipped" if before is Outcome.PASS and after is Outcome.SKIP else "other"
 
 
 def _versions(pairs: Pairs) -> Iterator[VersionChange]:
@@ -252,14 +184,15 @@ def _notes(
     if a.run.run_id == b.run.run_id:
         yield "A and B are the same run"
     if a.run.seed != b.run.seed:
-        yield f"seeds differ ({a.run.seed}, {b.run.seed}): inputs do too, and figures of accuracy with them"
+        yield f"seeds differ ({a.run.seed}, {b.run.seed}): so do inputs that tests draw, and their figures"
     if a.run.effort != b.run.effort:
         yield f"effort differs ({a.run.effort}, {b.run.effort}): so do the numbers of iterations and runs"
     for side, own, others in (("A", before, after), ("B", after, before)):
         alone = [result for key, result in own.items() if key not in others]
         if alone:
             failing = sum(result.outcome is Outcome.FAIL for result in alone)
-            yield f"only in {side}: {len(alone)} tests, {failing} of them fail; they are not compared"
+            boards = ", ".join(sorted({result.board or "no board" for result in alone}))
+            yield f"only in {side}: {len(alone)} tests ({boards}), {failing} of them fail; not compared"
     for side, own in (("A", before), ("B", after)):
         loose = {r.board for r in own.values() if "LAT-05" in r.requirement and r.outcome.red}
         for board in sorted(str(board) for board in loose):

@@ -7,20 +7,15 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from pytest_rknpu.measure import figures
 from pytest_rknpu.measure.quantiles import quantile_name
-from pytest_rknpu.report.comparison import (
-    FigureChange,
-    LatencyChange,
-    NotCompared,
-    OutcomeChange,
-    RunComparison,
-    VersionChange,
-)
+from pytest_rknpu.report.compared_figures import FigureChange
+from pytest_rknpu.report.compared_latency import LatencyChange, NotCompared
+from pytest_rknpu.report.comparison import TURNS, OutcomeChange, RunComparison, VersionChange
 from pytest_rknpu.report.results import Result
 from pytest_rknpu.report.timed import suite_test
 
 SCHEMA = "pytest-rknpu/comparison-1"
-_TURNS = ("began to fail", "no longer shown", "ceased to fail", "other")
 
 
 def comparison_text(found: RunComparison) -> str:
@@ -32,12 +27,13 @@ def comparison_text(found: RunComparison) -> str:
         *(f"NOTE {note}" for note in found.notes),
         *_section("versions that differ", [_version(one) for one in found.versions]),
     ]
-    for turn in _TURNS:
+    for turn in TURNS:
         title = "other changes of outcome" if turn == "other" else turn
         lines += _section(title, [_outcome(one) for one in found.outcomes if one.turn == turn])
     lines += _section(_latency_title(found), list(_latency(found)))
     lines += _section("timed and not compared", [_not_compared(one) for one in found.not_compared])
-    lines += _section("figures that differ (not judged)", [_figure(one) for one in found.figures])
+    lines += _section(_worse_title(), [f"{one.worse}: {_figure(one)}" for one in found.figures if one.worse])
+    lines += _section("other figures that differ", [_figure(one) for one in found.figures if not one.worse])
     return "\n".join([*lines, "", _verdict(found)])
 
 
@@ -49,6 +45,14 @@ def _latency_title(found: RunComparison) -> str:
     return (
         f"latency, B by A ({len(found.latency)} comparisons; changes within {found.floor:.1%} are none; the "
         f"chance of any false alarm is at most {found.alpha:.0%}, by Holm)"
+    )
+
+
+def _worse_title() -> str:
+    return (
+        f"memory and accuracy that got worse (tolerated: sizes {figures.SIZE_GROWTH:.0%} and "
+        f"{figures.SIZE_LEAST} B, top-1 {figures.TOP1_DROP:.0%} of the samples, cosine "
+        f"{figures.COSINE_DROP:g}, SQNR {figures.SQNR_DROP_DB:g} dB)"
     )
 
 
@@ -94,13 +98,17 @@ def _not_compared(one: NotCompared) -> str:
 
 
 def _verdict(found: RunComparison) -> str:
-    slower = sum(one.direction == "slower" for one in found.latency)
-    began = sum(one.turn == "began to fail" for one in found.outcomes)
-    lost = sum(one.turn == "no longer shown" for one in found.outcomes)
+    worse = [one.worse for one in found.figures if one.worse]
+    counts = (
+        (sum(one.turn == "began to fail" for one in found.outcomes), "began to fail"),
+        (sum(one.turn == "no longer shown" for one in found.outcomes), "no longer shown"),
+        (sum(one.direction == "slower" for one in found.latency), "slower"),
+        (worse.count("memory grew"), "larger"),
+        (worse.count("accuracy dropped"), "less accurate"),
+    )
     if found.regressed:
-        return f"REGRESSION: {began} began to fail, {lost} no longer shown, {slower} slower"
-    open_ones = f"; {len(found.not_compared)} timed and not compared" if found.not_compared else ""
-    return f"no regression shown{open_ones}"
+        return "REGRESSION: " + ", ".join(f"{number} {words}" for number, words in counts)
+    return "; ".join(["no regression shown", *found.open_ends])
 
 
 def comparison_json(found: RunComparison) -> str:
@@ -112,8 +120,16 @@ def comparison_json(found: RunComparison) -> str:
         "alpha": found.alpha,
         "noise_floor": found.floor,
         "correction": "holm",
+        "tolerances": {
+            "size_growth": figures.SIZE_GROWTH,
+            "size_bytes": figures.SIZE_LEAST,
+            "top1_drop": figures.TOP1_DROP,
+            "cosine_drop": figures.COSINE_DROP,
+            "sqnr_drop_db": figures.SQNR_DROP_DB,
+        },
         "tests": found.tests,
         "regression": found.regressed,
+        "open_ends": found.open_ends,
         "notes": list(found.notes),
         "versions": [vars(one) for one in found.versions],
         "outcomes": [
@@ -128,15 +144,25 @@ def comparison_json(found: RunComparison) -> str:
         ],
         "latency": [_latency_table(one) for one in found.latency],
         "not_compared": [{**_runs(one), "reasons": list(one.reasons)} for one in found.not_compared],
-        "figures": [
-            {
-                **_place(one.result),
-                **{name: getattr(one, name) for name in ("name", "before", "after", "unit")},
-            }
-            for one in found.figures
-        ],
+        "figures": [_figure_table(one) for one in found.figures],
+        "no_longer_run": [_place(one) for one in found.no_longer_run],
     }
     return json.dumps(table, indent=2, allow_nan=False)
+
+
+def _figure_table(one: FigureChange) -> dict[str, Any]:
+    return {
+        **_place(one.result),
+        "name": one.name,
+        "before": _finite(one.before),
+        "after": _finite(one.after),
+        "unit": one.unit,
+        "worse": one.worse,
+    }
+
+
+def _finite(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)
 
 
 def _place(result: Result) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     ours = item.stash.get(OURS, None)
     if ours is None:
         return (yield)
-    with finishing(item, ours):
+    with finishing(item, ours, item.config.stash[SLOTS]):
         return (yield)
 
 

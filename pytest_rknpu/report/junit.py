@@ -8,8 +8,6 @@ characters through, so that what it builds is finished here.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +18,7 @@ from junit_xml import TestCase, TestSuite, to_xml_report_string
 
 from pytest_rknpu.report.properties import MAIN_VERSIONS, properties_of
 from pytest_rknpu.report.results import WITHOUT_BOARD, Result, RunRecord
+from pytest_rknpu.report.whole_file import write_whole
 from pytest_rknpu.verdict import Outcome
 
 FOLDER_NAME = "junit"
@@ -57,21 +56,9 @@ def write_junit(folder: Path, run: RunRecord, results: Sequence[Result]) -> list
     for name in dict.fromkeys(result.board or WITHOUT_BOARD for result in results):
         own = [result for result in results if (result.board or WITHOUT_BOARD) == name]
         path = folder / f"{name}.xml"
-        _write_whole(path, junit_text(name, run, own))
+        write_whole(path, junit_text(name, run, own))
         written.append(path)
     return written
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """All of it or nothing: a CI server takes half a document for a broken build of its own."""
-    unfinished = path.with_suffix(".unfinished")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        os.replace(unfinished, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            unfinished.unlink()
-        raise
 
 
 def junit_text(name: str, run: RunRecord, results: Sequence[Result]) -> str:
@@ -127,7 +114,7 @@ def _measured(result: Result) -> str:
 
 def _suite_properties(run: RunRecord, results: Sequence[Result]) -> dict[str, str]:
     last = results[-1]
-    versions = next((result.versions for result in reversed(results) if result.versions), {})
+    versions = _versions_of(results)
     properties = {
         "board": last.board or "",
         "SoC": last.soc or "",
@@ -139,6 +126,17 @@ def _suite_properties(run: RunRecord, results: Sequence[Result]) -> dict[str, st
         "plugin": run.plugin,
     }
     return {key: legal(value) for key, value in properties.items()}
+
+
+def _versions_of(results: Sequence[Result]) -> dict[str, str]:
+    """Those that were recorded last; where equal boards ran the tests, all that differ among them."""
+    boards = {result.ran_on: result.versions for result in results if result.versions}
+    versions = dict(list(boards.values())[-1]) if boards else {}
+    for key in versions:
+        found = {name: own[key] for name, own in boards.items() if key in own}
+        if key != "clocks" and len(set(found.values())) > 1:
+            versions[key] = "; ".join(f"{name}: {value}" for name, value in found.items())
+    return versions
 
 
 def _properties(pairs: Sequence[tuple[str, str]]) -> ElementTree.Element:

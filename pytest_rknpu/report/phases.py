@@ -7,6 +7,7 @@ phase, the whole result. It also gets user properties, from which pytest's own J
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +15,9 @@ import pytest
 
 from pytest_rknpu.errors import RknpuError
 from pytest_rknpu.farm.collecting import Ours
+from pytest_rknpu.farm.run import RUN, Run
 from pytest_rknpu.farm.slots import Slots
+from pytest_rknpu.report.not_tried import was_tried
 from pytest_rknpu.report.properties import properties_of
 from pytest_rknpu.report.results import Result
 from pytest_rknpu.verdict import Outcome, Phase, Verdict, conclude, message_of, outcome_of, sendable
@@ -37,13 +40,15 @@ def judge(
     item: pytest.Item, ours: Ours, call: pytest.CallInfo[None], report: pytest.TestReport, slots: Slots
 ) -> None:
     """Add a phase and make the report say what it came to."""
-    phase = _phase(call, report)
+    phase = _waived(item.config.stash[RUN], ours, _phase(call, report), slots)
     ours.phases.append(phase)
+    ours.tried = ours.tried and was_tried(call.excinfo)
     _blame(ours, phase, slots)
     result = _result(item, ours, conclude(ours.record, ours.phases), slots)
     _make_report_say(item, report, phase, call.excinfo)
     last = result.plain() if report.when == "teardown" else None
-    report.rknpu = {"outcome": str(phase.outcome), "result": last}  # type: ignore[attr-defined]
+    tried = was_tried(call.excinfo)
+    report.rknpu = {"outcome": str(phase.outcome), "result": last, "tried": tried}  # type: ignore[attr-defined]
     report.user_properties = [*item.user_properties, *properties_of(result)]
 
 
@@ -55,6 +60,18 @@ def _phase(call: pytest.CallInfo[None], report: pytest.TestReport) -> Phase:
     if call.excinfo is not None and type(error) is AssertionError and _is_our_own(call.excinfo):
         return Phase(str(report.when), Outcome.HARNESS, message_of(error), call.duration)
     return Phase(str(report.when), outcome_of(error), message_of(error), call.duration)
+
+
+def _waived(run: Run, ours: Ours, phase: Phase, slots: Slots) -> Phase:
+    """The phase as it counts, by the waivers of this run."""
+    board, file = ours.board, run.waivers
+    if board is None or file is None:
+        return phase
+    from pytest_rknpu.waivers.applying import waive
+
+    versions = {**slots.of(board.name).versions, **ours.record.versions}
+    today = datetime.now(timezone.utc).date()
+    return waive(file.waivers, phase, ours.record, board.name, board.soc, versions, today)
 
 
 def _is_our_own(excinfo: pytest.ExceptionInfo[BaseException]) -> bool:
@@ -89,6 +106,9 @@ def _result(item: pytest.Item, ours: Ours, verdict: Verdict, slots: Slots) -> Re
         message=sendable(verdict.message),
         duration_s=round(verdict.duration_s, 6),
         samples=tuple(record.samples),
+        waived_by=record.waived_by,
+        tried=ours.tried,
+        ran_on=slots.of(board.name).ran_on if board else None,
     )
 
 

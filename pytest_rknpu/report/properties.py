@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_rknpu.report.results import Result
+from pytest_rknpu.verdict import Outcome
 
 # How people call the versions that a verdict holds for, and their keys in a result.
 MAIN_VERSIONS: Mapping[str, str] = {
@@ -23,12 +24,25 @@ def properties_of(result: Result) -> list[tuple[str, str]]:
     return [
         ("requirement", ", ".join(result.requirement)),
         ("outcome", str(result.outcome)),
+        *_original(result),
         ("evidence", result.evidence or ""),
         ("board", result.board or ""),
+        *([("ran_on", result.ran_on)] if result.ran_on else []),
         ("soc", result.soc or ""),
         ("versions", versions_in_brief(result.versions)),
         ("seed", str(result.seed)),
     ]
+
+
+def _original(result: Result) -> list[tuple[str, str]]:
+    """What a waived test ended as, and what covers it. A deviation that a suite itself knows is a failure."""
+    if result.outcome is not Outcome.WAIVED:
+        return []
+    by = result.waived_by
+    if by is None:
+        return [("original_outcome", str(Outcome.FAIL)), ("waiver", "known to the suite")]
+    words = f"{by.number}: {by.reason}{f' ({by.link})' if by.link else ''}, until {by.expires}"
+    return [("original_outcome", by.original), ("waiver", words)]
 
 
 def versions_in_brief(versions: Mapping[str, str]) -> str:

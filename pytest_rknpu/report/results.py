@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from pytest_rknpu.errors import ConfigurationError
-from pytest_rknpu.verdict import Measurement, Outcome, Samples
+from pytest_rknpu.verdict import Measurement, Outcome, Samples, WaivedBy
 
 SCHEMA = "pytest-rknpu/results-1"
 FILE_NAME = "results.jsonl"
@@ -36,7 +36,8 @@ class PlannedBoard:
 class RunRecord:
     """The first line. ``git`` is the state of the plugin's own checkout, None where it is installed.
 
-    ``started`` is ISO 8601 in UTC; ``command`` is quoted for a shell.
+    ``started`` is ISO 8601 in UTC; ``command`` is quoted for a shell. ``waivers`` is the SHA-256 of the
+    waivers.toml in force, None where there is none.
     """
 
     schema: str
@@ -51,11 +52,17 @@ class RunRecord:
     python: str
     pytest: str
     boards: tuple[PlannedBoard, ...]
+    waivers: str | None = None
 
 
 @dataclass(frozen=True)
 class Result:
-    """One test. ``board``, ``soc`` and ``evidence`` are None where it is about no board."""
+    """One test. ``board``, ``soc`` and ``evidence`` are None where it is about no board.
+
+    ``ran_on`` is the one that was used where ``board`` names a pool of equal boards, or a filter for places.
+    ``waived_by`` is the waiver that covers its failure, None also for deviations that a suite itself knows.
+    ``tried`` is False where the board was in quarantine by then: an ``infra`` outcome without an attempt.
+    """
 
     requirement: tuple[str, ...]
     nodeid: str
@@ -70,6 +77,9 @@ class Result:
     message: str
     duration_s: float
     samples: tuple[Samples, ...] = ()
+    waived_by: WaivedBy | None = None
+    tried: bool = True
+    ran_on: str | None = None
 
     def plain(self) -> dict[str, Any]:
         """The result as JSON's own types, in the order of the documentation."""
@@ -131,25 +141,49 @@ def _open_alone(path: Path) -> TextIO:
 
 def result_from(table: Mapping[str, Any]) -> Result:
     """A result out of JSON. Raises KeyError, TypeError or ValueError for what is none."""
-    measurements = tuple(Measurement(m["name"], m["value"], m["unit"]) for m in table["measurements"])
     return Result(
-        requirement=tuple(table["requirement"]),
-        nodeid=table["nodeid"],
-        board=table["board"],
-        soc=table["soc"],
-        evidence=table["evidence"],
+        requirement=_texts(table["requirement"]),
+        nodeid=_text(table["nodeid"]),
+        board=_text_or_none(table["board"]),
+        soc=_text_or_none(table["soc"]),
+        evidence=_text_or_none(table["evidence"]),
         outcome=Outcome(table["outcome"]),
-        versions=dict(table["versions"]),
+        versions={_text(name): _text(value) for name, value in _of(table["versions"], dict).items()},
         seed=int(table["seed"]),
-        measurements=measurements,
-        notes=tuple(table["notes"]),
-        message=table["message"],
+        measurements=tuple(
+            Measurement(_text(m["name"]), _of(m["value"], int, float, str, bool), _text(m["unit"]))
+            for m in table["measurements"]
+        ),
+        notes=_texts(table["notes"]),
+        message=_text(table["message"]),
         duration_s=float(table["duration_s"]),
         samples=tuple(
-            Samples(s["name"], s["unit"], tuple(tuple(process) for process in s["processes"]))
+            Samples(_text(s["name"]), _text(s["unit"]), tuple(tuple(process) for process in s["processes"]))
             for s in table.get("samples", ())
         ),
+        waived_by=WaivedBy(**table["waived_by"]) if table.get("waived_by") else None,
+        ran_on=_text_or_none(table.get("ran_on")),
+        tried=bool(table.get("tried", True)),
     )
+
+
+def _text(value: Any) -> str:
+    return str(_of(value, str))
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(map(_text, _of(value, list, tuple)))
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _of(value: Any, *kinds: type) -> Any:
+    """The value, if it is of one of these types: what somebody else wrote is not trusted any further."""
+    if not isinstance(value, kinds):
+        raise TypeError(f"{value!r:.60} is no {' or '.join(kind.__name__ for kind in kinds)}")
+    return value
 
 
 def read_results(path: Path) -> Results:
@@ -161,6 +195,11 @@ def read_results(path: Path) -> Results:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror or error}") from None
+    return parse_results(text, str(path))
+
+
+def parse_results(text: str, path: str) -> Results:
+    """The same for the text of a file that messages call ``path``."""
     lines = text.split("\n")
     unfinished = lines.pop()  # what follows the last newline: nothing, in a whole file
     if not lines:
@@ -193,10 +232,10 @@ def _run_from(table: Mapping[str, Any]) -> RunRecord:
     return RunRecord(**{**table, "boards": boards})
 
 
-def _read_line(path: Path, number: int, line: str, parse: Any) -> Any:
+def _read_line(path: str, number: int, line: str, parse: Any) -> Any:
     try:
         return parse(json.loads(line))
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise ConfigurationError(
             f"{path}, line {number}: not a record of a run: {type(error).__name__}: {error}"
         ) from None

@@ -12,6 +12,7 @@ import pytest
 from pytest_rknpu import __version__
 from pytest_rknpu.farm.run import Run
 from pytest_rknpu.report.matrix import Line, matrix_lines
+from pytest_rknpu.report.not_tried import quarantine_lines
 from pytest_rknpu.report.properties import versions_in_brief
 from pytest_rknpu.report.results import Result
 from pytest_rknpu.verdict import Outcome
@@ -57,8 +58,11 @@ def header_lines(run: Run) -> list[str]:
     origin = run.origin
     lines = [f"rknpu: {__version__}, seed {origin.seed}, effort {run.effort}, run {origin.run_id}"]
     width = max(len(board.name) for board in run.boards)
-    for board in run.boards:
+    for pool in run.pools:
+        board = pool.board
         known = [f"{board.name:{width}}  {board.soc}, {board.evidence}"]
+        if pool.shared:
+            known.append(f"whichever is free of {', '.join(member.name for member in pool.boards)}")
         if board.runtime_version:
             known.append(f"runtime {board.runtime_version}")
         if board.driver_version:
@@ -84,6 +88,9 @@ def write_summary(
         terminal.write_line(text)
     for text in _board_lines(results):
         terminal.write_line(text)
+    for text in quarantine_lines(results):
+        terminal.write_line("")
+        terminal.write_line(printable(text))
     for text in _failure_lines(results, run, terminal.config):
         terminal.write_line(text)
     for text in left:
@@ -105,7 +112,10 @@ def replay_command(run: Run, nodeid: str, config: pytest.Config) -> str:
         words += ["--rknpu-effort", str(run.effort)]
     if run.latency_model is not None:
         words += ["--rknpu-latency-model", run.latency_model]
-    for option, values in (("--board", run.globs), ("--soc", run.socs), ("--rknpu-fault", run.faults)):
+    if run.per_soc:
+        words += ["--rknpu-per", "soc"]
+    chosen = (("--board", run.globs), ("--soc", run.socs), ("--tag", run.tags), ("--rknpu-fault", run.faults))
+    for option, values in chosen:
         for value in values:
             words += [option, value]
     return shlex.join(words)
@@ -123,7 +133,9 @@ def _board_lines(results: Sequence[Result]) -> Iterator[str]:
         own = [result for result in results if result.board == board]
         versions = next((result.versions for result in reversed(own) if result.versions), {})
         yield ""
-        yield f"{board}: {own[0].soc}, evidence {own[0].evidence}; {_amounts_to(own)}"
+        ran_on = sorted({result.ran_on for result in own if result.ran_on})
+        by = f" on {', '.join(ran_on)}" if ran_on else ""
+        yield f"{board}: {own[0].soc}, evidence {own[0].evidence}; {_amounts_to(own)}{by}"
         if versions:
             yield f"  {versions_in_brief(versions)}"
 
@@ -140,7 +152,7 @@ def _amounts_to(own: Sequence[Result]) -> str:
 
 
 def _failure_lines(results: Sequence[Result], run: Run, config: pytest.Config) -> Iterator[str]:
-    red = [result for result in results if result.outcome.red]
+    red = [result for result in results if result.outcome.red and result.tried]
     for result in red[:_FAILURES_SHOWN]:
         yield ""
         yield " ".join([str(result.outcome).upper(), *result.requirement, result.nodeid])

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_rknpu.errors import ConfigurationError
+from pytest_rknpu.measure.conditions import DISTURBED_BY, UNDISTURBED
+from pytest_rknpu.report.bundle import is_bundle, read_bundle, results_of
 from pytest_rknpu.report.results import FILE_NAME, Result, Results, read_results
 
 Doubles = NDArray[np.float64]
@@ -63,7 +65,7 @@ def timed_runs(results: Iterable[Result]) -> Iterator[TimedRuns]:
 def _milliseconds(nodeid: str, processes: tuple[tuple[int, ...], ...]) -> tuple[Doubles, ...]:
     try:
         arrays = tuple(np.array(process, np.float64) / _NS_PER_MS for process in processes)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         arrays = ()
     if not arrays or not all(_are_times(one) for one in arrays):
         raise ConfigurationError(f"{nodeid}: its samples are not positive numbers of ns, by process")
@@ -74,8 +76,16 @@ def _are_times(samples: Doubles) -> bool:
     return samples.ndim == 1 and samples.size > 0 and bool(((samples > 0) & np.isfinite(samples)).all())
 
 
+def disturbances(result: Result) -> list[str]:
+    """What disturbed a measurement, as it wrote down itself (``session.latency``)."""
+    values = [str(one.value) for one in result.measurements if one.name == DISTURBED_BY]
+    return [f"{DISTURBED_BY} {value}" for value in values if value != UNDISTURBED]
+
+
 def read_run(path: Path) -> Results:
-    """Read a results.jsonl, or the one in the report folder ``path``. Raises ConfigurationError."""
+    """Read a results.jsonl, or the one in a report folder or bundle. Raises ConfigurationError."""
+    if is_bundle(path):
+        return results_of(read_bundle(path))
     return read_results(path / FILE_NAME if path.is_dir() else path)
 
 

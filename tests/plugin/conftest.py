@@ -12,6 +12,7 @@ from plugin.project import Project
 import pytest_rknpu.emulator
 import pytest_rknpu.inventory.selection
 import pytest_rknpu.report.junit
+import pytest_rknpu.report.page.render
 import pytest_rknpu.session  # noqa: F401
 
 _BOARDS = """

@@ -14,7 +14,9 @@ from typing import Any
 
 from pytest_rknpu.errors import BoardError, BoardLost
 from pytest_rknpu.inventory.socs import find_soc
-from pytest_rknpu.session import FinishReport  # the real one: its contract must not drift away
+
+# The real ones: their contract must not drift away.
+from pytest_rknpu.session import FinishReport, fitness_of, found_afterwards, require_fit, restarted  # noqa: F401
 
 UNREACHABLE: set[str] = set()
 
@@ -37,6 +39,10 @@ class BoardSession:
         self.alive = True
         self.log = ""
         self.left_behind: list[str] = []
+
+    def cut(self) -> None:
+        """What happens where somebody else has the board."""
+        self.alive = False
 
     def die(self) -> None:
         """What a call looks like on a board that went away."""
@@ -63,7 +69,9 @@ SimulatorSession = BoardSession
 
 
 @contextmanager
-def open_session(board: Any, *, seed: int, run_dir: Path | None = None) -> Iterator[BoardSession]:
+def open_session(
+    board: Any, *, seed: int, run_dir: Path | None = None, lost: BoardSession | None = None
+) -> Iterator[BoardSession]:
     """Open a board and say so."""
     note(f"open {board.name} {os.getpid()}")
     if board.name.startswith("broken") or board.name in UNREACHABLE:

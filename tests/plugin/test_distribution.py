@@ -156,7 +156,7 @@ def held_by_somebody(project: Project, board: int = 0) -> Iterator[subprocess.Po
         "path = pathlib.Path('boards.toml')\n"
         f"board = load_boards(path).boards[{board}]\n"
         "key, holder = board.lease_key(path), this_process('R1', 'me at work')\n"
-        "with lease(key, board.name, holder, wait_s=0, tell=print):\n"
+        "with lease({board.name: key}, holder, wait_s=0, tell=print):\n"
         "    print('held', flush=True)\n"
         "    sys.stdin.read()\n"
     )

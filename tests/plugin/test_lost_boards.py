@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 from plugin.project import Project
+from plugin.schemas import validate_junit
+from plugin.test_distribution import held_by_somebody
 
 Run = Callable[..., pytest.RunResult]
 
@@ -55,7 +57,7 @@ def test_2(npu, board):
     run = one_board()
     assert outcomes(project) == {"test_1[alpha]": "infra", "test_2[alpha]": "pass"}
     assert project.opened() == ["alpha", "alpha"]
-    run.stdout.fnmatch_lines(["rknpu: board alpha was lost (board alpha: the link ended); opening it again"])
+    run.stdout.fnmatch_lines(["rknpu: board alpha was lost (the link ended); opening it again"])
 
 
 def test_a_board_lost_twice_is_quarantined_with_its_first_cause(project: Project) -> None:
@@ -76,7 +78,105 @@ def test_it(npu, n):
     for n in (2, 3):
         assert "quarantine" in results[f"test_it[alpha-{n}]"]["message"]
         assert "first by: loss 0" in results[f"test_it[alpha-{n}]"]["message"]
+    assert [results[f"test_it[alpha-{n}]"]["tried"] for n in range(4)] == [True, True, False, False]
     assert project.opened() == ["alpha", "alpha", "beta"]
+
+
+LOST_TWICE = """
+@pytest.mark.requirement("SYNC-01")
+@pytest.mark.parametrize("n", range(9))
+def test_it(npu, n):
+    if npu.session.board.name == "alpha":
+        npu.session.alive = False
+        raise BoardLost(f"board alpha: loss {n}")
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_terminal_says_in_one_line_what_a_board_did_not_get(project: Project, workers: int) -> None:
+    project.tests(LOST_TWICE)
+    run = project.run("--rknpu-report", "out", "-rA", workers=workers)
+    text = run.stdout.str()
+    line = (
+        "board alpha is in quarantine for the rest of this run: it was lost 2 times, first by: loss 0; "
+        "7 of its 9 tests were not tried"
+    )
+    assert text.count("quarantine") == text.count(line) == 1
+    assert text.count("ERROR at") == 2  # pytest's own account of the two that were lost
+    assert "9 passed, 2 errors, 7 not tried" in text
+    assert run.ret == pytest.ExitCode.TESTS_FAILED
+    errors = validate_junit((project.pytester.path / "out/junit/alpha.xml").read_text())
+    assert errors.get("errors") == "9"
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_what_was_not_tried_does_not_end_the_run(project: Project, workers: int) -> None:
+    project.tests(LOST_TWICE)
+    run = project.run("--rknpu-report", "out", "--maxfail", "3", workers=workers)
+    assert run.ret == pytest.ExitCode.TESTS_FAILED
+    assert len(project.results()[1]) == 18
+    assert list(outcomes(project).values()).count("pass") == 9
+
+
+def test_a_loss_ends_a_run_that_is_to_stop_at_the_first_failure(project: Project) -> None:
+    project.tests(LOST_TWICE)
+    assert project.run("--rknpu-report", "out", "-x").ret == pytest.ExitCode.TESTS_FAILED
+    assert outcomes(project) == {"test_it[alpha-0]": "infra"}
+    assert project.run("--board", "alpha", "-k", "0", "--rknpu-wait", "0").ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_last_failed_runs_what_was_not_tried(project: Project) -> None:
+    project.tests(LOST_TWICE)
+    arguments = ("--boards", "boards.toml", "-p", "no:hypothesispytest")
+    project.pytester.runpytest_inprocess(*arguments)
+    project.tests(LOST_TWICE.replace('== "alpha"', '== "nobody"'))
+    run = project.pytester.runpytest_inprocess(*arguments, "--lf", "-v")
+    run.assert_outcomes(passed=9)
+    assert "test_it[beta" not in run.stdout.str()
+
+
+def test_the_number_of_losses_is_the_users(project: Project, one_board: Run) -> None:
+    project.tests(LOST_TWICE)
+    one_board("--rknpu-losses", "3")
+    assert [result["tried"] for result in project.results()[1].values()] == [True] * 3 + [False] * 6
+    run = project.run("--rknpu-losses", "0")
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.stderr.fnmatch_lines(["*--rknpu-losses 0: give a number from 1"])
+
+
+def test_tests_of_two_boards_in_turns_lose_none(project: Project) -> None:
+    """Each turn ends a session in order, which is no loss."""
+    project.tests(
+        "@pytest.mark.parametrize('n', range(3))\ndef test_it(npu, n):\n    assert npu.session.alive\n"
+    )
+    turns = [f"test_it.py::test_it[{name}-{n}]" for n in range(3) for name in ("alpha", "beta")]
+    run = project.run("--rknpu-report", "out", "-p", "no:randomly", *turns)
+    assert run.ret == 0
+    assert "lost" not in run.stdout.str()
+
+
+def test_a_board_that_cannot_be_opened_is_tried_once_whatever_the_order(project: Project) -> None:
+    project.boards(BROKEN_AND_WHOLE)
+    project.tests("@pytest.mark.parametrize('n', range(3))\ndef test_it(npu, n):\n    pass\n")
+    turns = [f"test_it.py::test_it[{name}-{n}]" for n in range(3) for name in ("broken-one", "whole")]
+    run = project.run("--rknpu-report", "out", *turns)
+    assert project.opened().count("broken-one") == 1
+    text = run.stdout.str()
+    line = (
+        "board broken-one is in quarantine for the rest of this run: it could not be opened: no route to host"
+    )
+    assert text.count("ERROR at") == text.count(line) == 1
+    assert f"{line}; 2 of its 3 tests were not tried" in text
+
+
+def test_a_board_that_others_hold_is_waited_for_once(project: Project) -> None:
+    project.tests("@pytest.mark.parametrize('n', range(3))\ndef test_it(npu, n):\n    pass\n")
+    with held_by_somebody(project):
+        run = project.run("--board", "alpha", "--rknpu-report", "out", "--rknpu-wait", "0.3")
+    assert [result["tried"] for result in project.results()[1].values()] == [True, False, False]
+    run.stdout.fnmatch_lines(
+        ["board alpha is in quarantine*it could not be had: still held after 0.3 s by *"]
+    )
 
 
 def test_a_board_that_cannot_be_rebuilt_is_quarantined(project: Project, one_board: Run) -> None:
@@ -98,7 +198,7 @@ def test_3(npu):
     assert set(outcomes(project).values()) == {"infra"}
     assert project.opened() == ["alpha", "alpha"]
     for n in (2, 3):
-        assert "first by: board alpha: the link ended" in project.results()[1][f"test_{n}[alpha]"]["message"]
+        assert "first by: the link ended" in project.results()[1][f"test_{n}[alpha]"]["message"]
 
 
 def test_a_death_in_a_test_that_says_something_else_is_noticed(project: Project, one_board: Run) -> None:
