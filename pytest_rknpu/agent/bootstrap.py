@@ -12,7 +12,7 @@ import os
 import queue
 import sys
 import types
-from typing import Any
+from typing import Any, Callable
 
 PACKAGE = "rknpu_agent"
 
@@ -44,6 +44,10 @@ class Requests:
     Nobody waits for the reply then, while the next session may want the board: this process ends there and
     then, as if it were killed (its memory and contexts are the kernel's to free, its clocks the guardian's).
     execnet alone would let it go on for 15 seconds.
+
+    Two messages are no requests and get no reply of their own: ``alive`` only says that the host is there,
+    and ``last_words`` asks for what can be told of a request that does not come to its end; then this process
+    ends.
     """
 
     _END = object()
@@ -51,6 +55,10 @@ class Requests:
     def __init__(self, channel: Any) -> None:
         self._waiting: queue.Queue[Any] = queue.Queue()
         self._busy = False
+        self._last_words: Callable[[], dict[str, Any]] = dict
+        self._heard: Callable[[], None] = lambda: None
+        self._end_after: Callable[[float], None] = lambda silence_s: None
+        self._silence_s: float | None = None
         self.send = channel.send
         channel.setcallback(self._take, endmarker=self._END)
 
@@ -63,11 +71,40 @@ class Requests:
             raise EOFError
         return request
 
+    def attend(self, last_words: Callable[[], dict[str, Any]], companion: Any) -> None:
+        """``last_words`` gives the answer to that message; it is called while the main thread hangs.
+
+        ``companion`` is told of each message, and of the silence that ``start`` allows; None: there is none.
+        """
+        self._last_words = last_words
+        if companion is not None:
+            self._heard, self._end_after = companion.heard, companion.end_after
+        if self._silence_s is not None:  # ``start`` was quicker
+            self._end_after(self._silence_s)
+
     def _take(self, request: Any) -> None:
         """Called by execnet's receiving thread."""
-        if request is self._END and self._busy:
-            os._exit(1)
+        if request is self._END:
+            if self._busy:
+                os._exit(1)
+            self._waiting.put(request)
+            return
+        self._heard()
+        kind = request.get("request") if isinstance(request, dict) else None
+        if kind == "last_words" and self._busy:
+            self._say_last_words()
+        if kind in ("alive", "last_words"):
+            return
+        if kind == "start" and isinstance(request.get("silence_s"), (int, float)):
+            self._silence_s = request["silence_s"]
+            self._end_after(request["silence_s"])
         self._waiting.put(request)
+
+    def _say_last_words(self) -> None:
+        try:
+            self.send(self._last_words())
+        finally:
+            os._exit(1)
 
 
 if __name__ == "__channelexec__":

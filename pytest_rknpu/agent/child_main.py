@@ -9,6 +9,7 @@ import os
 import signal
 from typing import Any
 
+from . import lite
 from .binding import bind
 from .children import pack_reply
 from .compiler import Services
@@ -44,6 +45,8 @@ def _die_with(parent: int) -> None:
 
 
 def _run(request: dict[str, Any]) -> dict[str, Any]:
+    if "lite" in request:
+        return lite.work(request["lite"])
     try:
         binding = bind(open_library(request["library"]))
         services = Services(ModelStore(request["model_cache"]), _no_children, lambda: None, request["root"])

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from .parsers import parse_integers
-from .readers import Absent, Fact, Root, fact
+from .readers import Absent, Root
 
 DEVFREQ = "sys/class/devfreq"
 CPUFREQ = "sys/devices/system/cpu/cpufreq"
@@ -58,7 +58,12 @@ def _devfreq(root: Root, node: str) -> dict[str, Any]:
 
 def cpu(root: Root) -> dict[str, Any]:
     """State of every CPU frequency policy."""
-    policies = {name: _policy(root, f"{CPUFREQ}/{name}") for name in root.names(CPUFREQ, "policy*")}
+    return {name: _policy(root, f"{CPUFREQ}/{name}") for name in cpu_policies(root)}
+
+
+def cpu_policies(root: Root) -> list[str]:
+    """Names of the CPU frequency policies; ``Absent`` where there is none."""
+    policies = root.names(CPUFREQ, "policy*")
     if not policies:
         raise Absent(f"/{CPUFREQ} has no policy: the CPU clock is fixed or unknown")
     return policies
@@ -124,18 +129,6 @@ def system_load(root: Root) -> dict[str, Any]:
     """Runnable processes on average over 1, 5 and 15 minutes."""
     fields = root.read("proc/loadavg").split()
     return {"minutes_1": float(fields[0]), "minutes_5": float(fields[1]), "minutes_15": float(fields[2])}
-
-
-def conditions(root: Root) -> dict[str, Fact]:
-    """One reading of all that moves latency, as facts like those of ``probe``."""
-    return {
-        "npu_clock": fact(npu, root),
-        "ddr_clock": fact(ddr, root),
-        "cpu_clocks": fact(cpu, root),
-        "thermal": fact(thermal, root),
-        "cooling": fact(cooling, root),
-        "load": fact(system_load, root),
-    }
 
 
 def _last_number(text: str | None) -> int | None:

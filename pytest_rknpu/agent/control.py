@@ -20,7 +20,7 @@ def build_repeat(arguments: dict[str, Any], compiler: Compiler) -> Step:
     rounds = range(count if body else 0)
     pump, ends, clock = compiler.services.pump_log, compiler.services.ends, time.monotonic
 
-    def step(iteration: int) -> None:
+    def repeat_step(iteration: int) -> None:
         number = index = 0
         try:
             for number in rounds:
@@ -33,7 +33,7 @@ def build_repeat(arguments: dict[str, Any], compiler: Compiler) -> Step:
         except Exception as error:
             raise located(error, number, index) from error
 
-    return step
+    return repeat_step
 
 
 def build_threads(arguments: dict[str, Any], compiler: Compiler) -> Step:
@@ -49,7 +49,7 @@ def build_threads(arguments: dict[str, Any], compiler: Compiler) -> Step:
         except Exception as error:
             raise located(error, number) from error
 
-    def step(iteration: int) -> None:
+    def threads_step(iteration: int) -> None:
         failures: dict[int, Failure] = {}
         barrier = threading.Barrier(len(groups))
         threads: list[threading.Thread] = []
@@ -69,7 +69,7 @@ def build_threads(arguments: dict[str, Any], compiler: Compiler) -> Step:
         if failures:
             raise failures[min(failures)]
 
-    return step
+    return threads_step
 
 
 def _run_group(

@@ -92,6 +92,12 @@ class DeadlineFailure(Failure):
     kind = "deadline"
 
 
+class HungFailure(Failure):
+    """A request did not come to its end by the host's deadline; the agent ends after it has said so."""
+
+    kind = "hung"
+
+
 class InternalFailure(Failure):
     """The agent itself is at fault; the message ends with the traceback."""
 

@@ -12,7 +12,12 @@ from .failures import LibraryFailure, ProgramFailure
 from .structures import native_pointer_bits
 
 ELF_MAGIC = b"\x7fELF"
-ELF_MACHINES = {3: "x86", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv"}
+_ARM, _AARCH64 = 40, 183
+ELF_MACHINES = {3: "x86", _ARM: "arm", 62: "x86-64", _AARCH64: "aarch64", 243: "riscv"}
+_SDK_FOLDERS = {
+    _ARM: "rknpu2/runtime/Linux/librknn_api/armhf; armhf-uclibc beside it for librknnmrt.so",
+    _AARCH64: "rknpu2/runtime/Linux/librknn_api/aarch64",
+}
 LIBRARY_FOLDERS = (
     "usr/lib",
     "usr/lib64",
@@ -22,8 +27,11 @@ LIBRARY_FOLDERS = (
     "usr/lib/arm-linux-gnueabihf",
     "usr/local/lib",
     "oem/usr/lib",
+    "oem/lib",
     "vendor/lib64",
     "vendor/lib",
+    "system/lib64",
+    "system/lib",
 )
 """Where images keep the runtime (Debian, Buildroot, Luckfox's /oem, Android's /vendor), below the root."""
 
@@ -71,11 +79,12 @@ def _looks_like(head: bytes) -> str:
     return f"no ELF file (it begins with {head[:8].hex()})"
 
 
-def check_shared_object(path: str) -> ElfKind:
+def check_shared_object(path: str, root: str = "/") -> ElfKind:
     """Refuse a file that this process cannot load, before the loader says so in fewer words.
 
-    Raises ``LibraryFailure`` for a missing or unreadable file, one that is no ELF file, and one for another
-    architecture than the running interpreter's.
+    ``root``: the folder that stands for ``/``; the interpreter is the one that its /proc/self/exe is. Raises
+    ``LibraryFailure`` for a missing or unreadable file, one that is no ELF file, and one for another
+    architecture than the interpreter's.
     """
     try:
         with open(path, "rb") as file:
@@ -88,18 +97,29 @@ def check_shared_object(path: str) -> ElfKind:
         found = parse_elf(head)
     except LibraryFailure as error:
         raise LibraryFailure(f"{path}: {error}; copy the runtime library again") from None
-    own = _own_kind()
+    own = interpreter_kind(root)
     if own is not None and found != own:
         raise LibraryFailure(
             f"{path}: built for {found.describe()}, but this Python is {own.describe()}; "
-            "install the runtime for this architecture"
+            f"{_other_kind(found, own)}"
         )
     return found
 
 
-def _own_kind() -> ElfKind | None:
+def _other_kind(found: ElfKind, own: ElfKind) -> str:
+    """What to do about a library of another kind than the interpreter."""
+    wanted = _SDK_FOLDERS.get(own.machine)
+    where = f" (the SDK's {wanted})" if wanted else ""
+    remedy = f"install the runtime for this architecture{where}"
+    if {found.machine, own.machine} == {_ARM, _AARCH64}:
+        remedy += f", or use a {found.bits}-bit Python (key `python` of boards.toml)"
+    return remedy
+
+
+def interpreter_kind(root: str = "/") -> ElfKind | None:
+    """What the running interpreter is built for; None where nobody can tell."""
     try:
-        with open("/proc/self/exe", "rb") as file:
+        with open(os.path.join(root, "proc/self/exe"), "rb") as file:
             return parse_elf(file.read(64))
     except (OSError, LibraryFailure):
         return None
@@ -108,12 +128,22 @@ def _own_kind() -> ElfKind | None:
 def find_library(path: str, root: str = "/") -> str | None:
     """The file that ``path`` means: itself where it has a folder, else the first in ``LIBRARY_FOLDERS``."""
     if os.sep in path:
-        return path
-    for folder in LIBRARY_FOLDERS:
-        candidate = os.path.join(root, folder, path)
-        if os.path.exists(candidate):
-            return candidate
-    return None
+        below = os.path.join(root, path.lstrip(os.sep))
+        return below if os.path.exists(below) else path
+    return next(iter(installed_libraries(path, root)), None)
+
+
+def installed_libraries(name: str, root: str = "/") -> list[str]:
+    """The files of that name in ``LIBRARY_FOLDERS``, each once however many links lead to it.
+
+    A link that leads nowhere counts where there is nothing else: it says more than that nothing was found.
+    """
+    candidates = [os.path.join(root, folder, name) for folder in LIBRARY_FOLDERS]
+    there = [candidate for candidate in candidates if os.path.exists(candidate)]
+    found: dict[str, str] = {}
+    for candidate in there or [candidate for candidate in candidates if os.path.islink(candidate)]:
+        found.setdefault(os.path.realpath(candidate), candidate)
+    return list(found.values())
 
 
 def _open_shared_object(path: Any) -> Any:

@@ -1,13 +1,15 @@
 """The ``under_load`` step: commands while other processes keep the CPU and the memory bus busy (LAT-07).
 
 A load process copies memory back and forth for ever. It dies with the process that started it (also when
-that is killed), and after its deadline in any case.
+that is killed), and after an hour in any case: a measurement that takes longer, or whose load was killed (for
+want of memory, say), is refused.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from .compiler import Compiler, Step, run_body
 from .failures import LibraryFailure
 
 READY_S = 20.0
+"""Seconds until a load process has to be at work."""
 LONGEST_S = 3600
 
 PROGRAM = """
@@ -59,6 +62,9 @@ def loaded(processes: int, size: int) -> Iterator[None]:
         for process in started:
             _await(process)
         yield
+        for process in started:
+            if process.poll() is not None:
+                raise LibraryFailure(f"a load process ended too early (exit code {process.returncode})")
     finally:
         for process in started:
             with contextlib.suppress(ProcessLookupError):
@@ -78,5 +84,8 @@ def _start(size: int) -> subprocess.Popen[bytes]:
 
 def _await(process: subprocess.Popen[bytes]) -> None:
     assert process.stdout is not None
+    # Its five bytes come in one piece, or the end of the pipe does.
+    if not select.select([process.stdout], [], [], READY_S)[0]:
+        raise LibraryFailure(f"a load process did not start within {READY_S:g} s")
     if process.stdout.read(5) != b"ready":
         raise LibraryFailure(f"a load process did not start (exit code {process.wait()})")

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import faulthandler
 import os
 import sys
 import tempfile
 import threading
 from typing import Any
 
+from .companion import Companion
 from .log_extract import LogExtract
 
 _BLOCK = 64 * 1024
@@ -56,6 +58,11 @@ class LogFile:
             extract, self._extract = self._extract, LogExtract()
         return extract.text()
 
+    @property
+    def position(self) -> int:
+        """Up to where the file was read."""
+        return self._position
+
     def close(self) -> None:
         """Give the file back."""
         os.close(self.descriptor)
@@ -66,6 +73,7 @@ class LogCapture:
 
     def __init__(self) -> None:
         self._file: LogFile | None = None
+        self._companion: Companion | None = None
         self._saved: list[int] = []
 
     def start(self) -> None:
@@ -77,6 +85,18 @@ class LogCapture:
         os.dup2(self._file.descriptor, 2)
         unbuffer_standard_output()
 
+    def accompany(self) -> Companion | None:
+        """Let a companion tell the last lines, on the former stderr, should this process die untimely.
+
+        The interpreter too then says there what a fault of memory hit. To be called once, after ``start`` and
+        before a library is opened: the companion is a fork. None where the board has no room for one.
+        """
+        assert self._file is not None
+        faulthandler.enable(self._saved[1], all_threads=False)
+        with contextlib.suppress(OSError):
+            self._companion = Companion(self._file.descriptor, self._saved[1])
+        return self._companion
+
     def pump(self) -> None:
         """Keep the unread part small; cheap when nothing was written."""
         if self._file is not None:
@@ -87,13 +107,20 @@ class LogCapture:
         if self._file is None:
             return ""
         _flush()
-        return self._file.take()
+        text = self._file.take()
+        if self._companion is not None:
+            self._companion.told(self._file.position)
+        return text
 
     def stop(self) -> None:
         """Give descriptors 1 and 2 back to where they pointed before."""
         if self._file is None:
             return
         _flush()
+        if self._companion is not None:
+            self._companion.end()
+            faulthandler.disable()
+            self._companion = None
         for number, saved in zip((1, 2), self._saved):
             os.dup2(saved, number)
             os.close(saved)

@@ -1,6 +1,8 @@
 """What the files of a board say, as pure functions from text to plain data.
 
-The strings are those that people who run such boards report; each function takes any text and never raises.
+The strings are those that people who run such boards report. Each function takes any text, never raises, and
+needs no more than time proportional to its length: every repetition in a pattern is bounded, or cannot begin
+again where it failed.
 """
 
 from __future__ import annotations
@@ -9,18 +11,26 @@ import re
 from typing import Any
 
 _VERSION = re.compile(
-    r"(?P<emulated>emulated )?\bv?(?P<version>\d+\.\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?)"
-    r"(?:[+-](?P<local>[0-9a-f]{6,40}))?"
-    r"(?: ?\((?P<commit>[0-9a-f]{6,40})\b(?: build)?(?:@|: ?)(?P<date>[^)]*)\))?"
+    r"(?P<emulated>emulated )?\bv?(?P<version>\d{1,9}\.\d{1,9}(?:\.\d{1,9}){0,4}(?:(?:a|b|rc)\d{1,6})?)"
+    r"(?:[+-](?P<local>[0-9a-f]{6,40})\b)?"
+    r"(?: ?\((?P<commit>[0-9a-f]{6,40})\b(?: build)?(?:@|: ?)(?P<date>[^()]{0,40})\))?"
 )
-_KERNEL_DRIVER = (
-    re.compile(r"\[drm\] Initialized rknpu (?P<version>\S+)(?: (?P<date>\d{8}))? for (?P<device>\S+)"),
-    re.compile(r"RKNPU (?P<device>\S+): Initialized RKNPU driver: (?P<version>\S+)"),
+_RUNTIME = re.compile(rb"librknn(?:m?rt|_api) version: ?\d[^\0\n]{1,120}")
+_SERVER = re.compile(rb"(?:rknn_server version: ?|start rknn server, version: ?)\d[^\0\n]{1,120}")
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PROPERTY = re.compile(r"(ro\.[a-z0-9._]{1,80})=(.*)")
+_PROPERTIES = (
+    "ro.build.version.release",
+    "ro.build.display.id",
+    "ro.build.fingerprint",
+    "ro.product.model",
+    "ro.board.platform",
+    "ro.product.board",
 )
-_RUNTIME = re.compile(rb"librknn(?:m?rt|_api) version: [^\0\n]{1,120}")
-_SERVER = re.compile(rb"rknn_server version: [^\0\n]{1,120}")
-_KMSG = re.compile(r"^\d+,\d+,\d+,[^;]*;")
-_NPU_LINE = re.compile(r"rknpu|\.npu\b|npu@|Disabling IRQ", re.IGNORECASE)
+_MOST_LOADS = 64
+
+OTHER_DRIVERS = ("rocket",)
+"""Drivers for the same NPU that librknnrt cannot use."""
 
 
 def parse_strings(data: bytes) -> list[str]:
@@ -33,13 +43,20 @@ def parse_os_release(text: str) -> dict[str, str]:
     values = {}
     for line in text.splitlines():
         key, equals, value = line.strip().partition("=")
-        if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
+        if not equals or not _ASSIGNMENT.fullmatch(key):
             continue
         value = value.strip()
         if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":
             value = value[1:-1]
         values[key] = re.sub(r"\\([\\\"'$`])", r"\1", value)
     return values
+
+
+def parse_build_properties(text: str) -> dict[str, str]:
+    """The properties of an Android ``build.prop`` that say what was built and for which board."""
+    found = (_PROPERTY.fullmatch(line.strip()) for line in text.splitlines())
+    values = {match[1]: match[2].strip() for match in found if match is not None}
+    return {name: values[name] for name in _PROPERTIES if values.get(name)}
 
 
 def parse_version(text: str) -> dict[str, str | None]:
@@ -56,42 +73,10 @@ def parse_version(text: str) -> dict[str, str | None]:
     return {"version": version, "commit": found["commit"] or found["local"], "date": found["date"]}
 
 
-def parse_kernel_log(text: str) -> list[str]:
-    """The messages of a kernel log, freed of /dev/kmsg's record heads and of continuation lines."""
-    lines = (line for line in text.splitlines() if line and not line.startswith(" "))
-    return [_KMSG.sub("", line, count=1) for line in lines]
-
-
-def npu_lines(lines: list[str]) -> list[str]:
-    """Those messages that are about the NPU or an interrupt that the kernel gave up."""
-    return [line for line in lines if _NPU_LINE.search(line)]
-
-
-def driver_in_kernel_log(lines: list[str]) -> dict[str, str | None] | None:
-    """``version``, ``date`` and ``device`` of the last driver start in a kernel log, if it shows one."""
-    for line in reversed(lines):
-        for pattern in _KERNEL_DRIVER:
-            found = pattern.search(line)
-            if found is not None:
-                groups = found.groupdict()
-                version = parse_version(groups["version"])["version"] or groups["version"]
-                return {"version": version, "date": groups.get("date"), "device": groups["device"]}
-    return None
-
-
-def iommu_in_kernel_log(lines: list[str]) -> str | None:
-    """``"disabled"`` or ``"enabled"`` as the driver said at its start; None where it said nothing."""
-    for line in reversed(lines):
-        found = re.search(r"rknpu iommu is (enabled|disabled)", line)
-        if found is not None:
-            return found[1]
-    return None
-
-
 def parse_npu_load(text: str) -> list[int] | None:
     """Percent per core from ``NPU load:  Core0: 63%, Core1: 65%,`` or ``NPU load:  0%``; else None."""
-    found = re.findall(r"(?:Core\d+:|NPU load:)\s*(\d+)%", text)
-    return [int(entry) for entry in found] or None
+    found = re.findall(r"(?:Core\d{1,3}:|NPU load:)\s{0,8}(\d{1,3})%", text[:4096])
+    return [int(entry) for entry in found[:_MOST_LOADS]] or None
 
 
 def parse_uevent(text: str) -> dict[str, str]:
@@ -101,16 +86,23 @@ def parse_uevent(text: str) -> dict[str, str]:
 
 
 def is_rknpu(uevent: dict[str, str]) -> bool:
-    """Whether a DRM device is driven by the vendor's NPU driver, by driver name or device-tree compatible."""
-    compatible = (value for key, value in uevent.items() if re.fullmatch(r"OF_COMPATIBLE_\d+", key))
-    return uevent.get("DRIVER", "").lower() == "rknpu" or any(
-        value.endswith("-rknpu") for value in compatible
+    """Whether a DRM device is driven by the vendor's NPU driver, by driver name or device-tree compatible.
+
+    Mainline's driver is another stack, whatever the device tree calls the hardware.
+    """
+    driver = uevent.get("DRIVER", "").lower()
+    if driver in ("rknpu", *OTHER_DRIVERS):
+        return driver == "rknpu"
+    return any(
+        value.endswith("-rknpu")
+        for key, value in uevent.items()
+        if re.fullmatch(r"OF_COMPATIBLE_\d{1,4}", key)
     )
 
 
 def parse_integers(text: str) -> list[int]:
     """The non-negative integers of a text between white space, such as ``available_frequencies``."""
-    return [int(word) for word in text.split() if word.isascii() and word.isdigit()]
+    return [int(word) for word in text.split() if len(word) <= 19 and word.isascii() and word.isdigit()]
 
 
 def library_version(data: bytes) -> dict[str, str | None] | None:
@@ -119,7 +111,7 @@ def library_version(data: bytes) -> dict[str, str | None] | None:
 
 
 def server_version(data: bytes) -> dict[str, str | None] | None:
-    """The version string that the rknn_server program carries, with its parts; None where there is none."""
+    """The version string that the rknn_server program carries or logs, with its parts; None without one."""
     return _embedded(_SERVER, data)
 
 

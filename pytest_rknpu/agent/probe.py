@@ -10,25 +10,30 @@ name                    value
 device_tree_compatible  list of str: all NUL-separated entries
 device_tree_model       str
 os_release              dict of str: the assignments of /etc/os-release
+android                 dict of str: what Android's build.prop says of the image
 vendor_release          dict of str by file name: what the image's vendor wrote about it
 kernel                  dict: release, banner
-command_line            str
+command_line            str, with the values of what may be secret hidden
 machine                 str, such as aarch64
+user                    dict: uid, name, groups (list of str) of the agent
 driver_version          dict: version, source (a path, or "kernel log"), date
-npu_device              dict: driver, compatible, nodes (paths), found by the driver's name
-npu_access              str: the node that could be opened
+debugfs                 str: the folder in which the NPU driver's files can be read
+npu_device              dict: driver, compatible, nodes (paths), found by the driver's name; iommu (its name)
+npu_access              dict: node (the one that could be opened), refused (list of str: what others said)
+npu_users               list of dict: pid, name of other programs that have the NPU open
 other_npu_driver        dict: driver, nodes, of mainline's rocket, which librknnrt cannot use
+stand_in                dict: told_by (what gave it away), where the driver is a stand-in and no hardware
 npu_load                list of int: percent per core
 npu_clock, ddr_clock    dict: node, governor, governors, hertz, available_hertz, load, transitions
 cpu_clocks              dict by policy: governor, hertz, available_hertz, minimum_hertz, maximum_hertz,
                         transitions
 thermal                 list of dict: zone, type, millidegrees, trips (list of dict: type, millidegrees)
 npu_iommu               "enabled" or "disabled"
-npu_kernel_log          list of str: the last messages of the kernel about the NPU
-runtime_library         dict: path, elf, text, version, commit, date
-rknn_server             dict: path, text, version, commit, date
+npu_kernel_log          list of dict: sequence, seconds, level, text of the last messages about the NPU
+runtime_library         dict: path, elf, text, version, commit, date, others (paths of other copies)
+rknn_server             dict: path, text, version, commit, date, pid (None where it does not run)
 lite_version            str: RKNN-Toolkit-Lite2 for this Python
-python                  dict: version, implementation
+python                  dict: version, implementation, executable, bits
 ======================  ======================================================================================
 """
 
@@ -36,33 +41,22 @@ from __future__ import annotations
 
 import os
 import platform
+import struct
+import sys
 from typing import Any
 
-from . import clocks, npu_device
-from .library import check_shared_object, find_library
-from .parsers import (
-    driver_in_kernel_log,
-    iommu_in_kernel_log,
-    library_version,
-    npu_lines,
-    parse_kernel_log,
-    parse_npu_load,
-    parse_os_release,
-    parse_strings,
-    parse_version,
-    server_version,
-)
+from . import clocks, identity, kernel_log, lite, npu_device, processes, stand_in
+from .library import check_shared_object, find_library, installed_libraries
+from .parsers import library_version, parse_npu_load, parse_version, server_version
 from .readers import Absent, Blocked, Fact, Root, fact
 
-DEVICE_TREE = ("proc/device-tree", "sys/firmware/devicetree/base")
-VENDOR_FILES = ("*-release", "*_release", "*_version", "radxa_image_fingerprint", "version", "rk_version")
-NOT_VENDOR_FILES = ("os-release", "lsb-release", "debian_version", "system-release")
-DRIVER_FILES = ("sys/kernel/debug/rknpu/version", "sys/module/rknpu/version", "proc/rknpu/version")
-LOAD_FILES = ("sys/kernel/debug/rknpu/load", "proc/rknpu/load")
-SERVER_FILES = ("usr/bin/rknn_server", "vendor/bin/rknn_server", "oem/usr/bin/rknn_server")
-LOG_FILES = ("dev/kmsg", "var/log/dmesg")
+DEBUGFS = "sys/kernel/debug"
+DRIVER_FOLDERS = (f"{DEBUGFS}/rknpu", "proc/rknpu")
+DRIVER_FILES = (f"{DEBUGFS}/rknpu/version", "sys/module/rknpu/version", "proc/rknpu/version")
+LOAD_FILES = (f"{DEBUGFS}/rknpu/load", "proc/rknpu/load")
+SERVER = "rknn_server"
+SERVER_FOLDERS = ("usr/bin", "usr/local/bin", "vendor/bin", "oem/usr/bin", "system/bin", "userdata")
 NO_VERSION = {"text": None, "version": None, "commit": None, "date": None}
-LAST_LINES = 50
 MAXIMUM_LIBRARY = 256 * 2**20
 
 
@@ -70,17 +64,22 @@ def probe(root_folder: str, library: dict[str, Any]) -> dict[str, Fact]:
     """All facts about the board below ``root_folder``; ``library`` is the one of the request ``start``."""
     root = Root(root_folder)
     return {
-        "device_tree_compatible": fact(device_tree_compatible, root),
-        "device_tree_model": fact(device_tree_model, root),
-        "os_release": fact(os_release, root),
-        "vendor_release": fact(vendor_release, root),
-        "kernel": fact(kernel, root),
-        "command_line": fact(root.read, "proc/cmdline"),
+        "device_tree_compatible": fact(identity.device_tree_compatible, root),
+        "device_tree_model": fact(identity.device_tree_model, root),
+        "os_release": fact(identity.os_release, root),
+        "android": fact(identity.android, root),
+        "vendor_release": fact(identity.vendor_release, root),
+        "kernel": fact(identity.kernel, root),
+        "command_line": fact(identity.command_line, root),
         "machine": fact(platform.machine),
+        "user": fact(identity.user),
         "driver_version": fact(driver_version, root),
+        "debugfs": fact(debugfs, root),
         "npu_device": fact(npu_device.find, root),
         "npu_access": fact(npu_device.access, root),
+        "npu_users": fact(npu_users, root),
         "other_npu_driver": fact(npu_device.find_other, root),
+        "stand_in": fact(stand_in.find, root),
         "npu_load": fact(npu_load, root),
         "npu_clock": fact(clocks.npu, root),
         "ddr_clock": fact(clocks.ddr, root),
@@ -90,67 +89,13 @@ def probe(root_folder: str, library: dict[str, Any]) -> dict[str, Fact]:
         "npu_kernel_log": fact(npu_kernel_log, root),
         "runtime_library": fact(runtime_library, root, library),
         "rknn_server": fact(rknn_server, root),
-        "lite_version": fact(lite_version, root),
+        "lite_version": fact(lite.installed_version, root),
         "python": fact(python),
     }
 
 
-def _device_tree(root: Root, name: str) -> bytes:
-    blocked = None
-    for folder in DEVICE_TREE:
-        try:
-            return root.read_bytes(f"{folder}/{name}")
-        except Absent:
-            continue
-        except Blocked as error:
-            blocked = error
-    if blocked is not None:
-        raise blocked
-    raise Absent(f"there is no /proc/device-tree/{name}: no device tree, or a container masks it")
-
-
-def device_tree_compatible(root: Root) -> list[str]:
-    """All entries of the root node's ``compatible``, most specific first."""
-    return parse_strings(_device_tree(root, "compatible"))
-
-
-def device_tree_model(root: Root) -> str:
-    """The root node's ``model``."""
-    return " ".join(parse_strings(_device_tree(root, "model")))
-
-
-def os_release(root: Root) -> dict[str, str]:
-    """The assignments of os-release."""
-    return parse_os_release(root.read_first("etc/os-release", "usr/lib/os-release"))
-
-
-def vendor_release(root: Root) -> dict[str, str]:
-    """Contents (the first 4,096 characters) of the files in which images name themselves."""
-    names = [name for name in root.names("etc", *VENDOR_FILES) if name not in NOT_VENDOR_FILES]
-    texts = {name: root.optional(f"etc/{name}") for name in names}
-    found = {name: text[:4096] for name, text in texts.items() if text}
-    if not found:
-        raise Absent(f"/etc has no vendor release file ({', '.join(VENDOR_FILES)})")
-    return found
-
-
-def kernel(root: Root) -> dict[str, str | None]:
-    """Release and banner of the running kernel."""
-    release = root.optional("proc/sys/kernel/osrelease")
-    banner = root.optional("proc/version")
-    if release is None and root.is_live:
-        release = os.uname().release
-    if release is None and banner is None:
-        raise Absent("there is neither /proc/sys/kernel/osrelease nor /proc/version")
-    return {"release": release, "banner": banner}
-
-
-def _kernel_log(root: Root) -> list[str]:
-    return parse_kernel_log(root.read_first(*LOG_FILES))
-
-
 def driver_version(root: Root) -> dict[str, str | None]:
-    """The rknpu driver's version: from debugfs, else the module, else the kernel log."""
+    """The rknpu driver's version: from debugfs, else the module, else procfs, else the kernel log."""
     blocked = []
     for path in DRIVER_FILES:
         try:
@@ -163,7 +108,7 @@ def driver_version(root: Root) -> dict[str, str | None]:
         if version is not None:
             return {"version": version, "source": "/" + path, "date": None}
     try:
-        found = driver_in_kernel_log(_kernel_log(root))
+        found = kernel_log.driver_in(kernel_log.read_start(root))
     except Absent:
         found = None
     except Blocked as error:
@@ -173,7 +118,36 @@ def driver_version(root: Root) -> dict[str, str | None]:
         return {"version": found["version"], "source": "kernel log", "date": found["date"]}
     if blocked:
         raise Blocked("; ".join(blocked))
-    raise Absent("no rknpu driver: neither debugfs, module nor kernel log tell of it")
+    raise Absent("no rknpu driver: neither debugfs, module, /proc/rknpu nor kernel log tell of it")
+
+
+def debugfs(root: Root) -> str:
+    """The folder in which the NPU driver's own files can be read: debugfs, or /proc/rknpu."""
+    blocked = None
+    for folder in DRIVER_FOLDERS:
+        try:
+            root.names(folder, "*")
+        except Absent:
+            continue
+        except Blocked as error:
+            blocked = error
+            continue
+        return "/" + folder
+    if blocked is not None:
+        raise blocked
+    if not root.names(DEBUGFS, "*"):
+        raise Absent(
+            f"debugfs is not mounted: as root, mount -t debugfs none /{DEBUGFS} (takes CONFIG_DEBUG_FS)"
+        )
+    raise Absent(
+        f"debugfs is mounted, but there is no /{DRIVER_FOLDERS[0]}, nor /{DRIVER_FOLDERS[1]}: the rknpu "
+        "driver is not loaded, or was built without CONFIG_ROCKCHIP_RKNPU_DEBUG_FS and _PROC_FS"
+    )
+
+
+def npu_users(root: Root) -> list[dict[str, Any]]:
+    """Other programs that have the NPU's node open; whoever computes there changes what is measured."""
+    return processes.users_of(root, npu_device.find(root)["nodes"])
 
 
 def npu_load(root: Root) -> list[int]:
@@ -187,58 +161,63 @@ def npu_load(root: Root) -> list[int]:
 
 def npu_iommu(root: Root) -> str:
     """Whether the NPU works behind an IOMMU, by the driver's own words in the kernel log."""
-    mode = iommu_in_kernel_log(_kernel_log(root))
+    mode = kernel_log.iommu_in(kernel_log.read_start(root))
     if mode is None:
         raise Absent("the kernel log does not say (any more) whether the NPU uses an IOMMU")
     return mode
 
 
-def npu_kernel_log(root: Root) -> list[str]:
-    """The last messages of the kernel about the NPU."""
-    return npu_lines(_kernel_log(root))[-LAST_LINES:]
+def npu_kernel_log(root: Root) -> list[dict[str, Any]]:
+    """The last messages of the kernel about the NPU, from its log as it stands."""
+    records = kernel_log.read_live(root)
+    return kernel_log.about_the_npu(records, npu_device.iommu(root))[-kernel_log.MOST_TOLD :]
 
 
 def runtime_library(root: Root, library: dict[str, Any]) -> dict[str, Any]:
     """The runtime library's file and the version string inside it; its ELF header is checked first."""
     if library.get("kind") != "shared-object":
         raise Absent("the runtime is software, there is no library file")
-    path = find_library(str(library.get("path")), root.folder)
-    if path is None:
-        raise Absent(f"{library.get('path')} is in none of the usual library folders")
+    name = str(library.get("path"))
+    path = find_library(name, root.folder)
+    if path is None or not os.path.lexists(path):
+        raise Absent(f"{name} is {'not there' if os.sep in name else 'in none of the usual library folders'}")
     try:
-        elf = check_shared_object(path)
+        elf = check_shared_object(path, root.folder)
     except Exception as error:
         raise Blocked(str(error)) from error
     with open(path, "rb") as file:
         version = library_version(file.read(MAXIMUM_LIBRARY))
-    return {"path": path, "elf": elf.describe(), **(version or NO_VERSION)}
+    own = os.path.realpath(path)
+    copies = installed_libraries(os.path.basename(name), root.folder)
+    others = [copy for copy in copies if os.path.realpath(copy) != own]
+    return {"path": path, "elf": elf.describe(), **(version or NO_VERSION), "others": others}
 
 
-def rknn_server(root: Root) -> dict[str, str | None]:
-    """The rknn_server program that links a PC to the board, where it is installed."""
-    for path in SERVER_FILES:
-        if os.path.exists(root.path(path)):
-            try:
-                with open(root.path(path), "rb") as file:
-                    version = server_version(file.read(MAXIMUM_LIBRARY))
-            except OSError as error:
-                raise Blocked(f"/{path}: {error.strerror}") from error
-            return {"path": "/" + path, **(version or NO_VERSION)}
+def rknn_server(root: Root) -> dict[str, Any]:
+    """The rknn_server program that links a PC to the board: where it is installed, or what runs."""
+    pid = processes.running(root, SERVER)
+    paths = [f"{folder}/{SERVER}" for folder in SERVER_FOLDERS] + ([f"proc/{pid}/exe"] if pid else [])
+    blocked = None
+    for path in paths:
+        try:
+            with open(root.path(path), "rb") as file:
+                version = server_version(file.read(MAXIMUM_LIBRARY))
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            blocked = Blocked(f"/{path}: {error.strerror}")
+            continue
+        return {"path": "/" + path, **(version or NO_VERSION), "pid": pid}
+    if blocked is not None:
+        raise blocked
     raise Absent("rknn_server is not installed")
 
 
-def lite_version(root: Root) -> str:
-    """The version of RKNN-Toolkit-Lite2 that this Python would import."""
-    from importlib import metadata
-
-    if not root.is_live:
-        raise Absent("the board is software: packages of this Python are not its own")
-    try:
-        return metadata.version("rknn-toolkit-lite2")
-    except metadata.PackageNotFoundError:
-        raise Absent("rknn-toolkit-lite2 is not installed for this Python") from None
-
-
-def python() -> dict[str, str]:
+def python() -> dict[str, Any]:
     """The interpreter that the agent runs in."""
-    return {"version": platform.python_version(), "implementation": platform.python_implementation()}
+    return {
+        "version": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "executable": sys.executable,
+        "bits": struct.calcsize("P") * 8,
+    }

@@ -5,11 +5,26 @@ from __future__ import annotations
 import errno
 import fnmatch
 import os
-from typing import Any, Callable, Dict
+from collections import deque
+from typing import Any, Callable, Dict, Iterator
 
 Fact = Dict[str, Any]
 MAXIMUM_TEXT = 4 * 2**20
+MAXIMUM_READ = 64 * 2**20
+_BLOCK = 64 * 1024
 _REFUSED = (errno.EACCES, errno.EPERM)
+_REMEDIES = (
+    (
+        "sys/kernel/debug",
+        "debugfs is root's: run as root, or let others in (mount -o remount,mode=0755 /sys/kernel/debug)",
+    ),
+    (
+        "dev/kmsg",
+        "run as root, or set the sysctl kernel.dmesg_restrict=0; a container needs --device /dev/kmsg and "
+        "--cap-add SYSLOG",
+    ),
+)
+_USUAL_REMEDY = "run as root, or give this user the right"
 
 
 class Absent(Exception):
@@ -33,15 +48,22 @@ class Root:
 
     def read_bytes(self, path: str) -> bytes:
         """The first 4 MiB of a file; raises ``Absent`` or ``Blocked``."""
+        return self._read(path, _read_head)
+
+    def read_tail(self, path: str) -> str:
+        """The last 4 MiB of a text file, such as a log whose newest lines count; of 64 MiB at most."""
+        return self._read(path, _read_tail).decode("utf-8", "replace")
+
+    def _read(self, path: str, read: Callable[[int], bytes]) -> bytes:
         try:
             # Non-blocking for /dev/kmsg, which otherwise waits for the next message at its end.
             descriptor = os.open(self.path(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
-            raise _explained(error, path) from error
+            raise explained(error, path) from error
         try:
-            return _read_all(descriptor)
+            return read(descriptor)
         except OSError as error:
-            raise _explained(error, path) from error
+            raise explained(error, path) from error
         finally:
             os.close(descriptor)
 
@@ -68,7 +90,7 @@ class Root:
         try:
             found = os.listdir(self.path(folder))
         except OSError as error:
-            raise _explained(error, folder) from error
+            raise explained(error, folder) from error
         return sorted(name for name in found if any(fnmatch.fnmatchcase(name, entry) for entry in patterns))
 
     def optional(self, path: str) -> str | None:
@@ -78,27 +100,50 @@ class Root:
         except (Absent, Blocked):
             return None
 
-
-def _read_all(descriptor: int) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    while size < MAXIMUM_TEXT:
+    def link(self, path: str) -> str | None:
+        """Where a symbolic link points, as it is written; None where it is none or may not be seen."""
         try:
-            data = os.read(descriptor, 64 * 1024)
+            return os.readlink(self.path(path))
+        except OSError:
+            return None
+
+
+def blocks(descriptor: int, limit: int) -> Iterator[bytes]:
+    """What can be read from a descriptor without waiting, up to about ``limit`` bytes."""
+    size = 0
+    while size < limit:
+        try:
+            data = os.read(descriptor, _BLOCK)
         except BlockingIOError:  # the end of /dev/kmsg
-            break
+            return
         except BrokenPipeError:  # /dev/kmsg: records were overwritten while we read; go on with the next
             continue
         if not data:
-            break
-        parts.append(data)
+            return
         size += len(data)
-    return b"".join(parts)
+        yield data
 
 
-def _explained(error: OSError, path: str) -> Exception:
+def _read_head(descriptor: int) -> bytes:
+    return b"".join(blocks(descriptor, MAXIMUM_TEXT))
+
+
+def _read_tail(descriptor: int) -> bytes:
+    kept: deque[bytes] = deque()
+    size = 0
+    for data in blocks(descriptor, MAXIMUM_READ):
+        kept.append(data)
+        size += len(data)
+        while size - len(kept[0]) >= MAXIMUM_TEXT:
+            size -= len(kept.popleft())
+    return b"".join(kept)
+
+
+def explained(error: OSError, path: str) -> Exception:
+    """``Absent`` or ``Blocked`` for what the operating system said of a path, with what to do about it."""
     if error.errno in _REFUSED:
-        return Blocked(f"/{path}: {error.strerror}; run as root or give this user the right")
+        remedy = next((words for prefix, words in _REMEDIES if path.startswith(prefix)), _USUAL_REMEDY)
+        return Blocked(f"/{path}: {error.strerror}; {remedy}")
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         return Absent(f"there is no /{path}")
     return Blocked(f"/{path}: {error.strerror}")

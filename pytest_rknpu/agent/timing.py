@@ -4,28 +4,48 @@ The clock is read directly before and after the call, in the same Python functio
 beforehand (``functools.partial``): what is measured beside the call is the binding (see ``time_no_op``) and
 one reading of the clock. The garbage collector is off meanwhile, since it would strike one run out of some
 hundreds. Which call comes when was decided by the host (``order``), so that a random order can be repeated.
+
+The deadline of the request holds here too, at no cost: the clock is read after each call anyway.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
+import math
 import time
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Callable, Dict, Iterator, Sequence
+from typing import Any, Callable, Dict, Iterator, NamedTuple, Sequence
 
 from .compiler import Body, Compiler, Step
 from .constants import QueryCommand
-from .failures import MissingFunction, ProgramFailure, RknnFailure, located
+from .failures import DeadlineFailure, MissingFunction, ProgramFailure, RknnFailure, located
 from .fields import MAXIMUM_RUNS
 from .prototypes import PROTOTYPES, concrete
 
 Call = Callable[[], int]
 Arguments = Dict[str, Any]
 
+
+class Timing(NamedTuple):
+    """What is timed: ``calls`` of the C function ``name`` in that ``order``, after the steps ``before`` each.
+
+    ``queries`` are asked after a run, by call; ``ends_ns`` is when nobody waits for the rest any more.
+    """
+
+    name: str
+    calls: Sequence[Call]
+    order: bytes
+    before: Body
+    warm_up: int
+    queries: Sequence[Callable[[], int]] | None
+    ends_ns: int
+
+
 NO_OP = "abs"
 """A function of any C library that does nothing worth mentioning, and keeps no state."""
+_NEVER_NS = 2**63
 
 
 @contextmanager
@@ -57,11 +77,12 @@ def build_time_runs(arguments: Arguments, compiler: Compiler) -> Step:
     contexts = compiler.state.contexts
     perf_run = _perf_run_queries(names, compiler) if arguments["perf_run"] else None
     before, warm_up = compiler.body(arguments["before"], repeated=True), arguments["warm_up"]
+    ends_ns = _ends_ns(compiler)
 
     def step(iteration: int) -> dict[str, Any]:
         calls = [partial(run, contexts[name].handle, 0) for name in names]
         queries = perf_run() if perf_run is not None else None
-        return _timed("rknn_run", calls, order, before, warm_up, queries)
+        return _timed(Timing("rknn_run", calls, order, before, warm_up, queries, ends_ns))
 
     return step
 
@@ -75,11 +96,12 @@ def build_time_syncs(arguments: Arguments, compiler: Compiler) -> Step:
     sync = compiler.function("rknn_mem_sync")
     state = compiler.state
     before, warm_up = compiler.body(arguments["before"], repeated=True), arguments["warm_up"]
+    ends_ns = _ends_ns(compiler)
 
     def step(iteration: int) -> dict[str, Any]:
         handle, pointer = state.handle(context), state.memories[memory].pointer
         calls = [partial(sync, handle, pointer, mode) for mode in modes]
-        return _timed("rknn_mem_sync", calls, order, before, warm_up, None)
+        return _timed(Timing("rknn_mem_sync", calls, order, before, warm_up, None, ends_ns))
 
     return step
 
@@ -94,10 +116,10 @@ def build_time_no_op(arguments: Arguments, compiler: Compiler) -> Step:
         raise MissingFunction(NO_OP) from None
     # It takes one int: a caller may pass more than a function takes, on every ABI that RKNN exists for.
     function = ctypes.CFUNCTYPE(*kinds)(address)
-    order, warm_up = bytes(arguments["count"]), arguments["warm_up"]
+    order, warm_up, ends_ns = bytes(arguments["count"]), arguments["warm_up"], _ends_ns(compiler)
 
     def step(iteration: int) -> dict[str, Any]:
-        return _timed(NO_OP, [partial(function, 0, 0)], order, (), warm_up, None)
+        return _timed(Timing(NO_OP, [partial(function, 0, 0)], order, (), warm_up, None, ends_ns))
 
     return step
 
@@ -138,29 +160,30 @@ def _perf_run_queries(names: Sequence[str], compiler: Compiler) -> Callable[[], 
     return lambda: [asking(contexts[name].handle) for name in names]
 
 
-def _timed(
-    name: str,
-    calls: Sequence[Call],
-    order: bytes,
-    before: Body,
-    warm_up: int,
-    queries: Sequence[Callable[[], int]] | None,
-) -> dict[str, Any]:
+def _ends_ns(compiler: Compiler) -> int:
+    ends = compiler.services.ends
+    return _NEVER_NS if math.isinf(ends) else int(ends * 1e9)
+
+
+def _timed(timing: Timing) -> dict[str, Any]:
     """Warm every call up, then time them in order. A failure's path is [.., run] or [.., run, index]."""
-    for call in calls:
-        for _ in range(warm_up):
+    for call in timing.calls:
+        for number in range(timing.warm_up):
             code = call()
             if code != 0:
-                raise RknnFailure(name, code)
-    loop = _back_to_back if not before and queries is None else _with_steps_between
+                raise RknnFailure(timing.name, code)
+            if time.monotonic_ns() > timing.ends_ns:
+                raise DeadlineFailure(f"out of time after {number + 1} of {timing.warm_up} runs to warm up")
+    loop = _back_to_back if not timing.before and timing.queries is None else _with_steps_between
     with no_garbage_collection():
         started = time.monotonic_ns()
-        wall, perf = loop(name, calls, order, before, queries)
+        wall, perf = loop(timing)
         ended = time.monotonic_ns()
     return {"wall_ns": wall, "perf_run_us": perf, "started_ns": started, "ended_ns": ended}
 
 
-def _back_to_back(name: str, calls: Sequence[Call], order: bytes, *_: Any) -> Any:
+def _back_to_back(timing: Timing) -> Any:
+    name, calls, order, ends = timing.name, timing.calls, timing.order, timing.ends_ns
     clock = time.monotonic_ns
     wall: list[int] = []
     keep = wall.append
@@ -172,18 +195,19 @@ def _back_to_back(name: str, calls: Sequence[Call], order: bytes, *_: Any) -> An
         keep(end - begin)
         if code != 0:
             raise located(RknnFailure(name, code), len(wall) - 1)
+        if end > ends:
+            raise located(_too_late(wall, order), len(wall) - 1)
     return wall, None
 
 
-def _with_steps_between(
-    name: str, calls: Sequence[Call], order: bytes, before: Body, queries: Sequence[Callable[[], int]] | None
-) -> Any:
+def _with_steps_between(timing: Timing) -> Any:
+    calls, before, queries, ends = timing.calls, timing.before, timing.queries, timing.ends_ns
     clock = time.monotonic_ns
     wall: list[int] = []
     perf: list[int] | None = None if queries is None else []
     number = at = 0
     try:
-        for number, index in enumerate(order):
+        for number, index in enumerate(timing.order):
             for at, step in before:  # noqa: B007 - the handler below tells where
                 step(number)
             call = calls[index]
@@ -192,9 +216,15 @@ def _with_steps_between(
             end = clock()
             wall.append(end - begin)
             if code != 0:
-                raise RknnFailure(name, code)
+                raise RknnFailure(timing.name, code)
+            if end > ends:
+                raise _too_late(wall, timing.order)
             if queries is not None and perf is not None:
                 perf.append(queries[index]())
     except Exception as error:
         raise located(error, *((number, at) if len(wall) == number else (number,))) from error
     return wall, perf
+
+
+def _too_late(wall: Sequence[int], order: bytes) -> DeadlineFailure:
+    return DeadlineFailure(f"out of time after {len(wall)} of {len(order)} timed runs")

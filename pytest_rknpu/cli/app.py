@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -120,6 +121,38 @@ def boards(
 
 
 @application.command()
+def probe(
+    board: Annotated[str, typer.Option("--board", metavar="NAME", help="A board of the file.")],
+    boards_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--boards", metavar="FILE", help="Default: ./boards.toml, else the one that is shipped."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON (docs/probe.md).")] = False,
+    wait: Annotated[
+        float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long, if somebody else has it.")
+    ] = 60.0,
+) -> None:
+    """Look at one board: what it is and runs, what is missing there, and the remedy.
+
+    Exit code 0: the suites can run there; 1: something that they need is missing; 2: no such board.
+
+    Example: rknpu probe --board my-board --boards lab.toml
+    """
+    from pytest_rknpu.cli.probe import board_named, look_at, probed_json, probed_text
+    from pytest_rknpu.cli.shipped import boards_file_in_use, working_folder
+    from pytest_rknpu.inventory.schema import load_boards
+
+    file = load_boards(boards_file or boards_file_in_use(working_folder()))
+    probed = look_at(file, board_named(file, board), wait_s=wait)
+    width = shutil.get_terminal_size((110, 24)).columns
+    typer.echo(probed_json(probed) if as_json else probed_text(probed, width))
+    if not probed.usable:
+        raise typer.Exit(1)
+
+
+@application.command()
 def init(
     folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Created if it is not there.")] = Path("."),
 ) -> None:
@@ -159,11 +192,14 @@ def compare(
     run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="The run before: report folder or file.")],
     run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="The run after.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 3 where B says nothing of what A showed.")
+    ] = False,
 ) -> None:
-    """Say what changed between two runs: latency, outcomes, figures, versions.
+    """Say what changed between two runs: latency, memory, accuracy, outcomes, versions.
 
     RUN is a folder that --rknpu-report wrote, or a results.jsonl. Exit code 0: no regression is shown; 1: a
-    regression; 2: nothing could be compared.
+    regression; 2: nothing could be compared; 3: none is shown, but B was cut off.
 
     Example: rknpu compare last-good rknpu-report
     """
@@ -175,6 +211,8 @@ def compare(
     typer.echo(comparison_json(found) if as_json else comparison_text(found))
     if found.regressed:
         raise typer.Exit(1)
+    if found.cut_off or (strict and found.open_ends):
+        raise typer.Exit(3)
 
 
 @application.command("suggest-budgets")
@@ -197,6 +235,100 @@ def suggest_budgets(
     results = read_run(run_folder)
     suggestions = suggest(results, margin=margin / 100, evidence=evidence)
     typer.echo(suggestion_toml(results, suggestions, margin / 100, evidence))
+
+
+@application.command()
+def report(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Report folder or results.jsonl.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="DIR", help="Default: where results.jsonl is.")
+    ] = None,
+) -> None:
+    """Write report.html for a run, whole or cut off; a run with --rknpu-report writes it by itself.
+
+    Example: rknpu report rknpu-report
+    """
+    from pytest_rknpu.report.page import write_page
+    from pytest_rknpu.report.timed import read_run
+
+    results = read_run(run_folder)
+    folder = output or (run_folder if run_folder.is_dir() else run_folder.parent)
+    folder.mkdir(parents=True, exist_ok=True)
+    typer.echo(f"wrote {write_page(folder, results)}")
+
+
+@application.command()
+def bundle(
+    run_folder: Annotated[Path, typer.Argument(metavar="DIR", help="What --rknpu-report wrote.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE.zip", help="Default: DIR.zip, beside DIR.")
+    ] = None,
+    must_pass: Annotated[
+        Path | None,
+        typer.Option("--must-pass", metavar="FILE", help="Requirement ids that must pass, one a line."),
+    ] = None,
+) -> None:
+    """Put a run into one archive that `rknpu verify` can check.
+
+    Example: rknpu bundle rknpu-report --must-pass mustpass.txt
+    """
+    from pytest_rknpu.cli.shipped import own_files
+    from pytest_rknpu.report.bundle import read_must_pass, write_bundle
+
+    ids = read_must_pass(must_pass) if must_pass is not None else ()
+    target = output or run_folder.resolve().with_name(f"{run_folder.resolve().name}.zip")
+    write_bundle(run_folder, target, ids, own_files())
+    typer.echo(f"wrote {target}\nnext: rknpu verify {shlex.quote(str(target))}")
+
+
+@application.command()
+def verify(
+    archive: Annotated[Path, typer.Argument(metavar="FILE.zip", help="What `rknpu bundle` wrote.")],
+    must_pass: Annotated[
+        Path | None,
+        typer.Option("--must-pass", metavar="FILE", help="Instead of the list that the archive brings."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check that an archive is whole, says one thing throughout, and passes what it must.
+
+    Exit code 0: nothing is wrong; 1: the problems are listed.
+
+    Example: rknpu verify rknpu-report.zip
+    """
+    from pytest_rknpu.cli.bundles import verdict_json, verdict_text, verified
+
+    found = verified(archive, must_pass)
+    typer.echo(verdict_json(found) if as_json else verdict_text(found))
+    if found.problems:
+        raise typer.Exit(1)
+
+
+@application.command()
+def waivers(
+    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="Default: ./waivers.toml.")] = Path(
+        "waivers.toml"
+    ),
+    run_folder: Annotated[
+        Path | None,
+        typer.Option("--run", metavar="RUN", help="Say what this run made of them: folder or results.jsonl."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the known failures that are accepted, and until when.
+
+    Exit code 0: none wants attention; 1: one has expired, or the run passes what it says is broken.
+
+    Example: rknpu waivers waivers.toml --run rknpu-report
+    """
+    from pytest_rknpu.cli.waivers import stand, waivers_json, waivers_text, want_attention
+    from pytest_rknpu.waivers import load_waivers
+
+    found = stand(load_waivers(file), run_folder)
+    judged = run_folder is not None
+    typer.echo(waivers_json(found, judged) if as_json else waivers_text(found, judged))
+    if want_attention(found):
+        raise typer.Exit(1)
 
 
 @application.command()

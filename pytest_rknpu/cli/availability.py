@@ -60,10 +60,40 @@ def _ssh(board: Board) -> Availability:
         return Availability(False, "there is no ssh on this host; install an OpenSSH client")
     if board.ssh_config is not None and not Path(board.ssh_config).is_file():
         return Availability(False, f"ssh_config {board.ssh_config} is not there")
+    if board.key is not None and not Path(board.key).is_file():
+        return Availability(False, f"key {board.key} is not there")
     return Availability(None, "ssh is here; the board was not contacted")
 
 
+def _labgrid(board: Board) -> Availability:
+    from pytest_rknpu.errors import BoardError
+    from pytest_rknpu.transport.labgrid import coordinator_of, labgrid_python
+
+    try:
+        labgrid_python()
+    except BoardError as error:
+        return Availability(False, str(error))
+    way = _ssh(board)
+    if way.usable is False:
+        return way
+    return Availability(
+        None, f"labgrid and ssh are here; coordinator {coordinator_of(board)} was not contacted"
+    )
+
+
+def _adb(board: Board) -> Availability:
+    from pytest_rknpu.transport import NoConnection, find_adb
+
+    try:
+        client = find_adb()
+    except NoConnection as error:
+        return Availability(False, str(error))
+    return Availability(None, f"{client} is here; the board was not contacted")
+
+
 def _local(board: Board) -> Availability:
+    if board.stand_in:
+        return Availability(None, f"a stand-in behind {board.python}; it was not started")
     try:
         entries = DEVICE_TREE.read_bytes().decode("ascii", "replace").strip("\0").split("\0")
     except OSError:
@@ -80,5 +110,7 @@ _CHECKS: Mapping[str, Callable[[Board], Availability]] = {
     "simulator": _simulator,
     "connected": _connected,
     "ssh": _ssh,
+    "adb": _adb,
+    "labgrid": _labgrid,
     "local": _local,
 }

@@ -50,12 +50,19 @@ def _details(row: _Row) -> list[str]:
     if board.transport == "ssh":
         user = f"{board.user}@" if board.user else ""
         details.append(f"ssh {user}{board.host}" + (f" port {board.port}" if board.port else ""))
+    if board.transport == "labgrid":
+        tags = " ".join(f"{key}={value}" for key, value in board.filter.items())
+        details.append(f"labgrid place {board.place or f'with the tags {tags}'}")
+    if board.transport == "adb":
+        details.append(f"adb device {board.serial or '(the only one)'}")
     if board.runtime == "connected":
         details.append(f"adb device {board.device_id or '(the only one)'}, target {board.platform}")
     if board.faults:
         details.append("faults: " + ", ".join(board.faults))
     if board.tags:
-        details.append("tags: " + ", ".join(board.tags))
+        details.append("tags: " + ", ".join(f"{key}={value}" for key, value in board.tags.items()))
+    if board.pool:
+        details.append(f"pool: {board.pool}")
     if board.note:
         details.append(" ".join(board.note.split()))
     return details

@@ -51,3 +51,14 @@ def results_schema() -> str:
         return file.read_text(encoding="utf-8").rstrip()
     except OSError as error:
         raise ConfigurationError(f"{file}: {error.strerror}; install pytest-rknpu again") from None
+
+
+def own_files() -> dict[str, Path]:
+    """Every file of this package and of the suites that it runs, by a name that is the same everywhere."""
+    found = {}
+    for prefix, folder in (("pytest_rknpu", _PACKAGE), ("suites", suites_folder())):
+        for path in sorted(folder.rglob("*")):
+            hidden = "__pycache__" in path.parts or (prefix == "pytest_rknpu" and "_suites" in path.parts)
+            if path.is_file() and not hidden:
+                found[f"{prefix}/{path.relative_to(folder).as_posix()}"] = path
+    return found

@@ -24,8 +24,6 @@ def stand(file: WaiversFile, run: Path | None) -> list[Standing]:
     return standings(file.waivers, results, _today())
 
 
-
-
 def want_attention(found: Sequence[Standing]) -> bool:
     """Whether a waiver has had its time."""
     return any(standing.state in _WANT_ATTENTION for standing in found)

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_rknpu.errors import ConformanceFailure, Inconclusive
 from pytest_rknpu.session import Npu
+from pytest_rknpu.session.missing import missing_on, reason
 from pytest_rknpu.session.versions import RECORDED, is_value
 
 # Without these a verdict cannot be tied to anything.
@@ -52,7 +53,10 @@ def test_the_board_is_the_soc_of_boards_toml(npu: Npu) -> None:
     """Any NUL-separated entry of the device tree's ``compatible`` names the SoC."""
     fact = npu.session.facts["device_tree_compatible"]
     if "value" not in fact:
-        raise Inconclusive(f"the device tree cannot be read: {fact}")
+        device = npu.session.facts["npu_device"].get("value") or {}
+        driver = device.get("compatible")
+        seen = f"; the NPU's driver says {driver}" if driver else ""
+        raise Inconclusive(f"the device tree cannot be read: {reason(fact)}{seen}")
     if not npu.soc.matches_device_tree(fact["value"]):
         raise ConformanceFailure(
             f"board {npu.session.board.name} is {npu.soc.name} in boards.toml, but its device tree says "
@@ -63,20 +67,18 @@ def test_the_board_is_the_soc_of_boards_toml(npu: Npu) -> None:
 @pytest.mark.requirement("VER-04")
 def test_the_npu_device_is_usable(npu: Npu) -> None:
     """Found by the driver's name, never by number or symlink, and it can be opened."""
-    device, access = npu.session.facts["npu_device"], npu.session.facts["npu_access"]
+    facts, board = npu.session.facts, npu.session.board.name
+    device = facts["npu_device"]
     if "blocked" in device:
-        raise Inconclusive(f"board {npu.session.board.name}: nobody may look: {device['blocked']}")
-    if "value" not in device:
-        other = npu.session.facts["other_npu_driver"].get("value")
-        hint = f"; another NPU driver is there instead: {other}" if other else ""
-        raise ConformanceFailure(
-            f"board {npu.session.board.name}: no device of the rknpu driver ({device['absent']}){hint}. Load "
-            "the vendor's driver (its kernel, CONFIG_ROCKCHIP_RKNPU, the device tree's npu node enabled)"
-        )
+        raise Inconclusive(f"board {board}: nobody may look: {device['blocked']}")
+    emulated = npu.session.board.runtime == "emulator"
+    problems = [
+        f"{problem.why}: {problem.remedy}"
+        for problem in missing_on(npu.soc, facts, emulated=emulated)
+        if problem.what in ("npu-driver", "npu-access")
+    ]
+    if problems:
+        raise ConformanceFailure(f"board {board}: the NPU cannot be used: {'; '.join(problems)}")
     npu.record.note(f"NPU device {', '.join(device['value']['nodes'])}, driver {device['value']['driver']}")
-    if "value" not in access:
-        why = access.get("absent") or access.get("blocked")
-        raise ConformanceFailure(
-            f"board {npu.session.board.name}: the NPU device is there but cannot be used ({why}). Log in as "
-            "root or join the group that owns it (often render or video)"
-        )
+    for refused in facts["npu_access"]["value"]["refused"]:
+        npu.record.note(f"not for this user: {refused}")

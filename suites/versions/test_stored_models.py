@@ -20,6 +20,7 @@ VERSIONS = ["2.2.0", "2.3.0", "2.3.2", "2.5.0"]
 
 
 @pytest.mark.requirement("VER-06")
+@pytest.mark.needs("arithmetic")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_stored_model_computes_the_same_bytes(
     board: LiveBoard, request: pytest.FixtureRequest, version: str

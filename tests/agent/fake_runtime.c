@@ -10,7 +10,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#ifdef __arm__
+typedef uint32_t rknn_context;
+#else
 typedef uint64_t rknn_context;
+#endif
 
 typedef struct {
     uint32_t index, n_dims, dims[16];
@@ -248,9 +252,9 @@ int rknn_mem_sync(rknn_context handle, rknn_tensor_mem *memory, uint32_t mode)
 int rknn_test_crash(void) { printf("E RKNN: last words before the crash"); raise(SIGSEGV); return 0; }
 int rknn_test_hang(void) { printf("about to hang\n"); for (;;) pause(); return 0; }
 int rknn_test_exit(int code) { exit(code); }
-int rknn_test_log(uint64_t lines)
+int rknn_test_log(size_t lines)
 {
-    for (uint64_t line = 0; line < lines; line++)
+    for (size_t line = 0; line < lines; line++)
         printf(line == lines / 2 ? "E RKNN: in the middle of the flood\n" : "I RKNN: line %llu of a flood of harmless text\n",
                (unsigned long long)line);
     return 0;

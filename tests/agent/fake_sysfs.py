@@ -31,6 +31,8 @@ FILES = {
     "sys/class/thermal/cooling_device0/cur_state": "0\n",
     "sys/class/thermal/cooling_device0/max_state": "5\n",
     "sys/class/thermal/cooling_device0/stats/total_trans": "1\n",
+    "proc/stat": "cpu  100 20 50 1000 9 6 7 0 30 0\ncpu0 100 20 50 1000 9 6 7 0 30 0\nbtime 1\n",
+    "sys/kernel/debug/rknpu/load": "NPU load:  Core0:  3%, Core1:  0%, Core2:  0%,\n",
     "proc/loadavg": "0.52 0.58 0.59 1/467 12345\n",
 }
 

@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 
 from pytest_rknpu.agent.binding import Binding
 from pytest_rknpu.agent.failures import LibraryFailure, MissingFunction
-from pytest_rknpu.agent.library import check_shared_object, find_library, open_library, parse_elf
+from pytest_rknpu.agent.library import (
+    check_shared_object,
+    find_library,
+    installed_libraries,
+    open_library,
+    parse_elf,
+)
 from pytest_rknpu.agent.structures import layouts, native_pointer_bits
 
 
@@ -151,3 +157,60 @@ def test_a_software_library_answers_through_c_function_pointers(
 def test_a_software_library_that_does_not_open_is_told(entry: str) -> None:
     with pytest.raises(LibraryFailure, match="did not open"):
         open_library({"kind": "python", "entry": entry, "options": {}})
+
+
+def test_a_link_that_leads_nowhere_is_named_where_there_is_nothing_else(tmp_path: Path) -> None:
+    link = tmp_path / "usr/lib/librknnrt.so"
+    link.parent.mkdir(parents=True)
+    link.symlink_to("librknnrt.so.2.3.2")
+    assert find_library("librknnrt.so", str(tmp_path)) == str(link)
+    with pytest.raises(LibraryFailure, match="cannot be read: No such file"):
+        check_shared_object(str(link), str(tmp_path))
+    other = tmp_path / "usr/lib64/librknnrt.so"
+    other.parent.mkdir()
+    other.touch()
+    assert installed_libraries("librknnrt.so", str(tmp_path)) == [str(other)]
+
+
+def test_copies_of_a_library_count_once(tmp_path: Path) -> None:
+    for folder in ("usr/lib", "usr/lib/aarch64-linux-gnu", "usr/local/lib"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "usr/lib/librknnrt.so").touch()
+    (tmp_path / "lib").symlink_to("usr/lib")
+    (tmp_path / "usr/lib/aarch64-linux-gnu/librknnrt.so").symlink_to("../librknnrt.so")
+    assert installed_libraries("librknnrt.so", str(tmp_path)) == [str(tmp_path / "usr/lib/librknnrt.so")]
+    (tmp_path / "usr/local/lib/librknnrt.so").touch()
+    assert len(installed_libraries("librknnrt.so", str(tmp_path))) == 2
+
+
+@pytest.mark.parametrize(
+    ("library", "python", "words"),
+    [
+        (
+            elf(32, 40),
+            elf(),
+            "built for 32-bit arm, but this Python is 64-bit aarch64; .*or use a 32-bit Python",
+        ),
+        (
+            elf(),
+            elf(32, 40),
+            "built for 64-bit aarch64, but this Python is 32-bit arm; .*or use a 64-bit Python",
+        ),
+        (elf(64, 62), elf(), "built for 64-bit x86-64, but this Python is 64-bit aarch64; .*/aarch64\\)$"),
+    ],
+)
+def test_another_kind_of_library_is_named_with_the_remedy(
+    tmp_path: Path, library: bytes, python: bytes, words: str
+) -> None:
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/exe").write_bytes(python)
+    (tmp_path / "librknnrt.so").write_bytes(library)
+    with pytest.raises(LibraryFailure, match=words):
+        check_shared_object(str(tmp_path / "librknnrt.so"), str(tmp_path))
+
+
+def test_an_absolute_path_is_taken_below_the_root(tmp_path: Path) -> None:
+    library = tmp_path / "opt/rknn/librknnrt.so"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    assert find_library("/opt/rknn/librknnrt.so", str(tmp_path)) == str(library)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from pytest_rknpu.agent.serve import Agent
 Ask = Callable[..., dict[str, Any]]
 WISH = {"npu_hertz": 1_000_000_000, "ddr_hertz": 2_112_000_000, "cpu_hertz": {"policy0": 1_800_000_000}}
 PATIENCE_S = 20.0
+PLAN = f"run/{guardian.FILE}"
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -62,12 +64,12 @@ def test_all_clocks_are_pinned_and_put_back(sysfs: FakeSysfs, pinned: Pinned) ->
     assert told["npu"]["before"] == {"governor": "rknpu_ondemand", "hertz": 300_000_000}
     assert sysfs.governors() == PINNED
     assert sysfs.get(f"{CPU}/scaling_setspeed") == "1800000"
-    assert (sysfs.root / guardian.FILE).exists()
+    assert (sysfs.root / PLAN).exists()
     report = pinned.unpin()
     assert report["why"] == "the agent asked for it"
     assert [step["error"] for step in report["restored"]] == [None] * 3
     assert sysfs.governors() == BEFORE
-    assert not (sysfs.root / guardian.FILE).exists()
+    assert not (sysfs.root / PLAN).exists()
     assert pinned.unpin()["why"] == "nothing was pinned"
 
 
@@ -141,6 +143,162 @@ def test_no_permission_is_told_with_the_file(
     assert [step["path"] for step in restored] == [f"/{NPU}/governor", f"/{CPU}/scaling_governor"]
 
 
+def busy(path: str, value: str, times: int) -> Callable[[str, str], None]:
+    """``guardian.write`` for a file that refuses a value so many times."""
+    write, left = guardian.write, [times]
+
+    def refuse(file: str, text: str) -> None:
+        if file.endswith(path) and text == value and left[0]:
+            left[0] -= 1
+            raise OSError(16, "Device or resource busy")
+        write(file, text)
+
+    return refuse
+
+
+def limit_npu(sysfs: FakeSysfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The NPU's clock does not follow: it takes the governor, and then has to be put back."""
+    monkeypatch.setattr("pytest_rknpu.agent.pinning.SETTLE_S", 0.02)
+    (sysfs.root / NPU / "cur_freq").unlink()
+    sysfs.set(f"{NPU}/cur_freq", "700000000\n")
+
+
+def test_what_is_busy_for_a_moment_is_put_back_all_the_same(
+    sysfs: FakeSysfs, pinned: Pinned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit_npu(sysfs, monkeypatch)
+    monkeypatch.setattr(guardian, "write", busy(f"{NPU}/governor", "rknpu_ondemand", 2))
+    told = pin(pinned)["npu"]
+    assert told["reason"] == "reads back userspace at 700000000 Hz, not userspace at 1000000000 Hz"
+    assert sysfs.governors() == ["rknpu_ondemand", "userspace", "userspace"]
+
+
+def test_what_could_not_be_put_back_at_once_is_put_back_at_the_end(
+    sysfs: FakeSysfs, pinned: Pinned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, the clock stayed pinned for good and nobody was told."""
+    limit_npu(sysfs, monkeypatch)
+    monkeypatch.setattr(guardian, "write", busy(f"{NPU}/governor", "rknpu_ondemand", 99))
+    told = pin(pinned)["npu"]
+    assert told["reason"].endswith(f"; and it is not as it was: /{NPU}/governor: Device or resource busy")
+    report = pinned.unpin()["restored"]  # the guardian is another process: there it works
+    assert [step["path"] for step in report if "npu" in step["path"]] == [f"/{NPU}/governor"]
+    assert sysfs.governors() == BEFORE
+
+
+def test_a_governor_that_takes_a_value_and_reads_another_was_not_put_back(
+    sysfs: FakeSysfs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sysfs.set(f"{NPU}/governor", "userspace\n")
+    monkeypatch.setattr(guardian, "write", lambda path, value: None)
+    (told,) = guardian.restore(str(sysfs.root), [(f"{NPU}/governor", "rknpu_ondemand")])
+    assert told["error"] == "reads back 'userspace'"
+
+
+def test_what_the_guardian_cannot_put_back_is_left_for_the_next_agent(
+    sysfs: FakeSysfs, pinned: Pinned
+) -> None:
+    """And the state that it is in meanwhile is not taken for the one to go back to."""
+    pin(pinned)
+    file = sysfs.root / NPU / "governor"
+    file.unlink()
+    file.mkdir()
+    errors = {step["path"]: step["error"] for step in pinned.unpin()["restored"]}
+    assert errors[f"/{NPU}/governor"] == "Is a directory"
+    assert errors[f"/{DDR}/governor"] is None
+    second = Pinned(str(sysfs.root), sources()["guardian"])
+    second.pin(**WISH, deadline_s=60.0)  # still not possible; what is owed is kept beside the new plan
+    second.unpin()
+    file.rmdir()
+    sysfs.set(f"{NPU}/governor", "userspace\n")
+    assert guardian.recover(str(sysfs.root)) == [
+        {"path": f"/{NPU}/governor", "value": "rknpu_ondemand", "error": None}
+    ]
+    assert sysfs.governors() == BEFORE
+    assert not (sysfs.root / PLAN).exists()
+
+
+def test_two_agents_do_not_pin_a_board_that_has_no_run_folder(sysfs: FakeSysfs, pinned: Pinned) -> None:
+    """Else the second takes the pinned state for the one to go back to, and that it stays."""
+    (sysfs.root / "run").rmdir()
+    pin(pinned)
+    with pytest.raises(ClockFailure, match="pinned by another agent"):
+        Pinned(str(sysfs.root), sources()["guardian"]).pin(**WISH, deadline_s=60.0)
+    pinned.unpin()
+    assert sysfs.governors() == BEFORE
+
+
+def test_an_empty_governor_is_nothing_to_go_back_to(sysfs: FakeSysfs, pinned: Pinned) -> None:
+    sysfs.set(f"{NPU}/governor", "\n")
+    assert "nobody knows what to go back to" in pin(pinned)["npu"]["reason"]
+    assert sysfs.get(f"{NPU}/governor") == ""
+
+
+@pytest.mark.parametrize(("highest", "set_to"), [("1100000000", 1_000_000_000), ("900000000", 900_000_000)])
+def test_a_kernel_that_lists_no_frequencies(
+    sysfs: FakeSysfs, pinned: Pinned, highest: str, set_to: int
+) -> None:
+    (sysfs.root / NPU / "available_frequencies").unlink()
+    sysfs.set(f"{NPU}/max_freq", highest)
+    assert pin(pinned)["npu"]["hertz"] == set_to
+    pinned.unpin()
+    sysfs.set(f"{NPU}/max_freq", "")
+    assert "lists no frequency" in pin(pinned)["npu"]["reason"]
+
+
+def test_all_policies_of_the_cpu_are_pinned(sysfs: FakeSysfs, pinned: Pinned) -> None:
+    for name in ("scaling_governor", "scaling_available_frequencies", "scaling_setspeed"):
+        sysfs.set(f"{CPU.replace('policy0', 'policy4')}/{name}", sysfs.get(f"{CPU}/{name}"))
+    (sysfs.root / CPU.replace("policy0", "policy4") / "scaling_cur_freq").symlink_to("scaling_setspeed")
+    told = pin(pinned)
+    assert told["cpu policy4"]["pinned"]
+    assert told["cpu policy4"]["hertz"] == 1_800_000_000  # no wish: its highest
+    pinned.unpin()
+    assert sysfs.get(f"{CPU.replace('policy0', 'policy4')}/scaling_governor") == "schedutil"
+
+
+def test_no_guardian_no_pinning(sysfs: FakeSysfs, pinned: Pinned, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    before = len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", refuse)
+        with pytest.raises(ClockFailure, match="no guardian of the clocks can be started: Resource"):
+            pin(pinned)
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert sysfs.governors() == BEFORE
+    assert pin(pinned)["npu"]["pinned"]  # nothing is held that would forbid it
+
+
+def test_nobody_recovers_clocks_of_an_agent_that_lives(sysfs: FakeSysfs, pinned: Pinned) -> None:
+    """Its guardian was killed; it will put them back itself, and measures meanwhile."""
+    pin(pinned)
+    kill_guardian(sysfs)
+    assert guardian.recover(str(sysfs.root)) == []
+    with pytest.raises(ClockFailure, match="pinned by another agent"):
+        Pinned(str(sysfs.root), sources()["guardian"]).pin(**WISH, deadline_s=60.0)
+    assert sysfs.governors() == PINNED
+    pinned.unpin()
+    assert sysfs.governors() == BEFORE
+
+
+def test_a_plan_is_never_half_written(sysfs: FakeSysfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guardian that is killed while it writes a shorter plan over a longer one leaves one of them."""
+    plan = guardian.Plan(str(sysfs.root))
+    assert plan.lock()
+    long = [(f"{NPU}/governor", "a"), (f"{DDR}/governor", "b")]
+    plan.keep(long)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", lambda *_: 1 / 0)
+        with suppress(ZeroDivisionError):
+            plan.keep(long[:1])
+    assert plan.left_behind() == long
+    plan.keep(long[:1])
+    assert plan.left_behind() == long[:1]
+    plan.end([])
+
+
 def test_two_agents_do_not_pin_one_board(sysfs: FakeSysfs, pinned: Pinned) -> None:
     pin(pinned)
     second = Pinned(str(sysfs.root), sources()["guardian"])
@@ -201,7 +359,7 @@ def test_the_agent_restores_where_the_guardian_was_killed(sysfs: FakeSysfs, pinn
     report = pinned.unpin()
     assert report["why"] == "the guardian of the clocks does not answer"
     assert sysfs.governors() == BEFORE
-    assert not (sysfs.root / guardian.FILE).exists()
+    assert not (sysfs.root / PLAN).exists()
 
 
 AGENT = """
@@ -239,7 +397,7 @@ def test_a_killed_agent_leaves_nothing_pinned(
 ) -> None:
     other_agent.send_signal(number)
     until(lambda: sysfs.governors() == BEFORE)
-    until(lambda: not (sysfs.root / guardian.FILE).exists())
+    until(lambda: not (sysfs.root / PLAN).exists())
 
 
 def test_killing_its_whole_process_group_leaves_nothing_pinned(
@@ -266,6 +424,63 @@ def test_where_both_were_killed_the_next_agent_restores(
     ]
     assert sysfs.governors() == BEFORE
     assert agent.handle({"request": "start", **keys})["clocks_recovered"] == []
+
+
+KILLED = """
+import os, signal, sys
+from pytest_rknpu.agent import guardian
+plan = guardian.Plan(sys.argv[1])
+assert plan.lock()
+plan.keep([(sys.argv[2], "performance")])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_where_both_were_killed_on_a_board_without_a_run_folder(sysfs: FakeSysfs) -> None:
+    (sysfs.root / "run").rmdir()
+    (sysfs.root / "tmp").mkdir()
+    governor = f"{NPU}/governor"
+    subprocess.run([sys.executable, "-c", KILLED, str(sysfs.root), governor], check=False)
+    (sysfs.root / "run").mkdir()  # a new plan would go there
+    assert [step["error"] for step in guardian.recover(str(sysfs.root))] == [None]
+    assert sysfs.get(governor) == "performance"
+    assert not list(sysfs.root.glob(f"*/{guardian.FILE}"))
+
+
+BOOT = "proc/sys/kernel/random/boot_id"
+
+
+@pytest.mark.parametrize(("now", "acted"), [("first", True), ("second", False)])
+def test_a_plan_is_for_the_run_of_the_kernel_that_it_was_made_in(
+    sysfs: FakeSysfs, now: str, acted: bool
+) -> None:
+    """A restart resets the clocks; what they are then is nobody's to change. Not every image empties /run."""
+    sysfs.set(BOOT, now)
+    told = {"boot": "first", "restore": [[f"{NPU}/governor", "powersave"]]}
+    sysfs.set(PLAN, json.dumps(told))
+    assert bool(guardian.recover(str(sysfs.root))) == acted
+    assert sysfs.get(f"{NPU}/governor") == ("powersave" if acted else "rknpu_ondemand")
+    assert not (sysfs.root / PLAN).exists()
+
+
+def test_a_plan_for_anything_but_clocks_is_nothing_to_act_on(sysfs: FakeSysfs, tmp_path: Path) -> None:
+    """The agent may be root, and who wrote the file is not known for sure."""
+    victim = tmp_path / "victim"
+    victim.write_text("as it was")
+    for path in (str(victim), f"sys/class/devfreq/../../../../{victim.name}", "sys/power/state"):
+        sysfs.set(PLAN, json.dumps({"boot": None, "restore": [[path, "x"]]}))
+        assert guardian.recover(str(sysfs.root)) == []
+    assert victim.read_text() == "as it was"
+
+
+def test_a_plan_of_another_user_is_nothing_to_act_on(
+    sysfs: FakeSysfs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sysfs.set(PLAN, json.dumps({"boot": None, "restore": [[f"{NPU}/governor", "powersave"]]}))
+    uid = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
+    assert guardian.recover(str(sysfs.root)) == []
+    assert sysfs.get(f"{NPU}/governor") == "rknpu_ondemand"
 
 
 def test_pinning_again_restores_first_what_was_left(
@@ -296,6 +511,10 @@ def test_an_agent_on_a_board(shipped: Ask, library: dict[str, Any], sysfs: FakeS
         {"device": "cooling_device0", "type": "thermal-devfreq-0", "state": 0, "maximum": 5, "transitions": 1}
     ]
     assert facts["load"]["value"] == {"minutes_1": 0.52, "minutes_5": 0.58, "minutes_15": 0.59}
+    assert facts["npu_load"]["value"] == [3, 0, 0]
+    times = facts["cpu_time"]["value"]
+    assert times["busy"] == (100 + 20 + 50 + 6 + 7) / os.sysconf("SC_CLK_TCK")
+    assert times["own"] > 0
     assert shipped("pin_clocks")["error"]["kind"] == "clocks"
     assert shipped("unpin_clocks")["why"] == "the agent asked for it"
     assert sysfs.governors() == BEFORE
@@ -321,6 +540,6 @@ def test_malformed_wishes(library: dict[str, Any], sysfs: FakeSysfs, tmp_path: P
 
 def test_a_plan_that_makes_no_sense_is_ignored(sysfs: FakeSysfs) -> None:
     for text in ("", "no json", '{"restore": 3}', '{"other": []}'):
-        sysfs.set(guardian.FILE, text)
+        sysfs.set(PLAN, text)
         assert guardian.recover(str(sysfs.root)) == []
-        assert not (sysfs.root / guardian.FILE).exists()
+        assert not (sysfs.root / PLAN).exists()

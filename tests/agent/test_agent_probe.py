@@ -79,8 +79,11 @@ def test_a_board_with_everything(tmp_path: Path) -> None:
         "driver": "RKNPU",
         "compatible": "rockchip,rk3588-rknpu",
         "nodes": ["/dev/dri/renderD129", "/dev/dri/card1"],
+        "iommu": None,
     }
-    assert found["npu_access"] == "/dev/dri/renderD129"
+    assert found["npu_access"] == {"node": "/dev/dri/renderD129", "refused": []}
+    assert found["npu_users"] == []
+    assert found["debugfs"] == "/sys/kernel/debug/rknpu"
     assert found["npu_load"] == [63, 65, 64]
     assert found["npu_clock"] == {
         "node": "fdab0000.npu",
@@ -97,14 +100,18 @@ def test_a_board_with_everything(tmp_path: Path) -> None:
     assert [zone["type"] for zone in found["thermal"]] == ["soc-thermal", "npu-thermal"]
     assert [zone["millidegrees"] for zone in found["thermal"]] == [45307, -1000]
     assert found["npu_iommu"] == "enabled"
-    assert found["npu_kernel_log"] == ["RKNPU fdab0000.npu: rknpu iommu is enabled, using iommu mode"]
+    (message,) = found["npu_kernel_log"]
+    assert message["text"] == "RKNPU fdab0000.npu: rknpu iommu is enabled, using iommu mode"
+    assert (message["sequence"], message["level"]) == (1, 6)
     assert found["rknn_server"]["version"] == "2.3.2"
+    assert found["rknn_server"]["pid"] is None
 
 
 def test_a_board_with_nothing_says_why_for_every_fact(tmp_path: Path) -> None:
     facts = probe(str(tmp_path), SOFTWARE)
-    assert set(values(facts)) == {"machine", "python"}
-    assert all(entry["absent"] for name, entry in facts.items() if name not in ("machine", "python"))
+    of_the_process = {"machine", "python", "user"}
+    assert set(values(facts)) == of_the_process
+    assert all(entry["absent"] for name, entry in facts.items() if name not in of_the_process)
     assert "container" in facts["device_tree_compatible"]["absent"]
     assert "none of 0 DRM devices" in facts["npu_device"]["absent"]
 
@@ -187,7 +194,9 @@ def test_what_this_user_may_not_see_is_blocked(tmp_path: Path, monkeypatch: pyte
     assert "/sys/kernel/debug/rknpu/load: Permission denied" in facts["npu_load"]["blocked"]
     assert "/dev/kmsg: Permission denied" in facts["driver_version"]["blocked"]
     assert "Permission denied" in facts["npu_iommu"]["blocked"]
-    assert "video, render" in facts["npu_access"]["blocked"]
+    assert "(-rw-r--r-- " in facts["npu_access"]["blocked"]
+    assert "render or video" in facts["npu_access"]["blocked"]
+    assert "debugfs is root's" in facts["npu_load"]["blocked"]
 
 
 def test_the_module_tells_the_version_where_debugfs_is_shut(

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import hashlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -16,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from pytest_rknpu.agent import load
+from pytest_rknpu.agent.failures import LibraryFailure
 from pytest_rknpu.agent.load import loaded
 from pytest_rknpu.agent.timing import no_garbage_collection
 
@@ -111,6 +114,34 @@ def test_syncs_are_timed_in_several_modes(bound: Run) -> None:
     assert (error["call"], error["code"], error["at"]) == ("rknn_mem_sync", -5, [0, 1])
 
 
+SYNCS = {"op": "time_syncs", "memory": "in", "context": None, "modes": [1], "save": "timed"}
+
+
+@pytest.mark.parametrize(
+    ("command", "at", "words"),
+    [
+        (timed(count=10**6), 2, "of 1000000 timed runs"),
+        (timed(count=10**6, perf_run=True), 2, "of 1000000 timed runs"),
+        (timed(count=10**6, before=[{"op": "timestamp"}]), 2, "of 1000000 timed runs"),
+        (timed(count=1, warm_up=10**6), 1, "of 1000000 runs to warm up"),
+        ({**SYNCS, "count": 10**6}, 2, "of 1000000 timed runs"),
+        ({"op": "time_no_op", "count": 10**6, "save": "timed"}, 2, "of 1000000 timed runs"),
+    ],
+    ids=lambda value: value["op"] if isinstance(value, dict) else None,
+)
+def test_a_timed_loop_gives_up_when_its_time_is_over(
+    agent: Callable[..., Any], bound: Run, command: dict[str, Any], at: int, words: str
+) -> None:
+    """As ``repeat`` does: nobody waits for the rest, and the board is well."""
+    reply = agent("execute", program={"commands": [command]}, deadline_s=0.02)
+    assert reply["error"]["kind"] == "deadline", reply
+    assert len(reply["error"]["at"]) == at
+    assert "out of time after " in reply["error"]["message"]
+    assert words in reply["error"]["message"]
+    assert "timed" not in reply["values"]
+    assert len(bound(timed(count=3))["timed"]["wall_ns"]) == 3
+
+
 def test_the_binding_itself_is_measured(bound: Run) -> None:
     found = bound({"op": "time_no_op", "count": 2000, "warm_up": 10, "save": "timed"})["timed"]
     assert len(found["wall_ns"]) == 2000
@@ -197,6 +228,42 @@ def test_load_is_there_during_the_commands_and_gone_after_them(bound: Run) -> No
     }
     assert bound(failing, fails=True)["at"] == [0, 1]
     assert set(children()) == before
+
+
+def test_a_load_that_ends_too_early_is_refused() -> None:
+    """What was measured under it was in part measured without."""
+    before = set(children())
+
+    def run() -> None:
+        with loaded(2, 2**20):
+            os.kill(min(set(children()) - before), signal.SIGKILL)
+            until_dead(before)
+
+    with pytest.raises(LibraryFailure, match=r"a load process ended too early \(exit code -9\)"):
+        run()
+    assert set(children()) == before
+
+
+def until_dead(before: set[int]) -> None:
+    """One of the children that are new is dead."""
+    while not any(
+        Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        for pid in set(children()) - before
+    ):
+        os.sched_yield()
+
+
+@pytest.mark.parametrize(
+    ("program", "ready_s", "words"),
+    [("import time; time.sleep(60)", 0.2, "within 0.2 s"), ("raise SystemExit(3)", 20.0, "exit code 3")],
+)
+def test_a_load_that_does_not_start_is_told(
+    monkeypatch: pytest.MonkeyPatch, program: str, ready_s: float, words: str
+) -> None:
+    monkeypatch.setattr(load, "PROGRAM", program)
+    monkeypatch.setattr(load, "READY_S", ready_s)
+    with pytest.raises(LibraryFailure, match=f"a load process did not start .*{words}"), loaded(1, 2**20):
+        pass
 
 
 def test_load_dies_with_the_agent() -> None:

@@ -58,13 +58,13 @@ def test_the_same_as_json(rknpu, no_toolkit) -> None:
 def test_the_working_folder_comes_first_and_an_option_before_it(rknpu, tmp_path: Path) -> None:
     def write(name: str, board: str) -> str:
         table = f'[[board]]\nname = "{board}"\nsoc = "rk3588"\nruntime = "emulator"\n'
-        (tmp_path / name).write_text(table + 'tags = ["lab-2"]\nnote = "two\\nlines"\n')
+        (tmp_path / name).write_text(table + 'tags = { site = "lab-2" }\nnote = "two\\nlines"\n')
         return name
 
     write("boards.toml", "mine")
     answer = rknpu("boards")
     assert answer.out.splitlines()[1].split()[:4] == ["mine", "rk3588", "emulator", "emulator"]
-    assert answer.out.splitlines()[3:] == ["    tags: lab-2", "    two lines"]
+    assert answer.out.splitlines()[3:] == ["    tags: site=lab-2", "    two lines"]
     assert "lab-board" in rknpu("boards", "--boards", write("lab.toml", "lab-board")).out
 
 
@@ -83,8 +83,23 @@ def test_ssh_needs_a_client_and_its_configuration(monkeypatch: pytest.MonkeyPatc
     assert availability(FAR).sentence() == "not tried: ssh is here; the board was not contacted"
     missing = FAR.model_copy(update={"ssh_config": str(tmp_path / "none")})
     assert availability(missing) == Availability(False, f"ssh_config {tmp_path / 'none'} is not there")
+    missing = FAR.model_copy(update={"key": str(tmp_path / "id")})
+    assert availability(missing) == Availability(False, f"key {tmp_path / 'id'} is not there")
     monkeypatch.setattr(module.shutil, "which", lambda name: None)
     assert availability(FAR).sentence().startswith("not usable: there is no ssh on this host")
+
+
+def test_adb_needs_a_client(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rknpu) -> None:
+    from pytest_rknpu.transport import adb
+
+    (tmp_path / "boards.toml").write_text('[[board]]\nname = "far"\nsoc = "rk3588"\nserial = "A1:5555"\n')
+    monkeypatch.setattr(adb, "_toolkit_folders", list)
+    monkeypatch.setattr(adb.shutil, "which", lambda name: f"/usr/bin/{name}")
+    told = rknpu("boards").out
+    assert "adb device A1:5555" in told
+    assert "not tried: /usr/bin/adb is here; the board was not contacted" in told
+    monkeypatch.setattr(adb.shutil, "which", lambda name: None)
+    assert "not usable: there is no adb on this host; install it" in rknpu("boards").out
 
 
 @pytest.mark.parametrize(
@@ -118,7 +133,8 @@ def test_every_kind_of_board_can_be_looked_at() -> None:
         assert availability(Board(name="one", soc="rk3588", runtime=runtime)).usable in (True, False, None)
     for transport in get_args(Transport):
         table = {"name": "one", "soc": "rk3588", "runtime": "librknnrt", "transport": transport}
-        board = Board.model_validate(table | ({"host": "192.0.2.7"} if transport == "ssh" else {}))
+        where = {"ssh": {"host": "192.0.2.7"}, "labgrid": {"place": "shelf-1"}}.get(transport, {})
+        board = Board.model_validate(table | where)
         assert availability(board).usable in (False, None)
 
 
@@ -144,3 +160,19 @@ def test_the_toolkit_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_rknpu.toolchain.toolkit_status", lambda: ToolkitStatus("2.5.0", ""))
     board = Board(name="sim", soc="rk3588", runtime="simulator")
     assert availability(board) == Availability(True, "RKNN-Toolkit2 2.5.0")
+
+
+def test_places_of_a_farm(rknpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "farm.toml"
+    farm = '[[board]]\nname = "{}"\nsoc = "rk3588"\ncoordinator = "farm:20408"\npool = "p"\n{}\n'
+    file.write_text(farm.format("one", 'place = "opi-1"') + farm.format("any", 'filter = { soc = "rk3588" }'))
+    monkeypatch.setenv("RKNPU_LABGRID_PYTHON", "/labgrid/bin/python")
+    answer = rknpu("boards", "--boards", str(file))
+    assert answer.code == 0
+    assert answer.out.count("labgrid and ssh are here; coordinator farm:20408 was not contacted") == 2
+    for words in ("labgrid place opi-1", "labgrid place with the tags soc=rk3588", "pool: p"):
+        assert words in answer.out
+    monkeypatch.delenv("RKNPU_LABGRID_PYTHON")
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert "not usable: labgrid is not installed" in rknpu("boards", "--boards", str(file)).out
