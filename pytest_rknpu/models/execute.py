@@ -18,6 +18,14 @@ from onnx import numpy_helper
 
 from pytest_rknpu.errors import ModelError
 
+_INPUT_TYPES = {
+    "tensor(double)": np.float64,
+    "tensor(float16)": np.float16,
+    **{f"tensor({np.dtype(kind).name})": kind for kind in (np.int8, np.int16, np.int32, np.int64)},
+    **{f"tensor({np.dtype(kind).name})": kind for kind in (np.uint8, np.uint16, np.uint32, np.uint64)},
+    "tensor(bool)": np.bool_,
+}
+
 
 def run_onnx(model: bytes, inputs: NDArray[np.float32]) -> list[NDArray[np.float32]]:
     """The outputs, each (N, ...), for inputs (N, C, H, W) of a model with one input, run one by one.
@@ -40,15 +48,35 @@ def run_onnx_inputs(
     # ONNX Runtime's exceptions have no common base of their own.
     try:
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        own = [entry.name for entry in session.get_inputs()]
-        sources = [name or default for name, default in zip_longest(names, own)]
+        types = {entry.name: entry.type for entry in session.get_inputs()}
+        sources = [name or default for name, default in zip_longest(names, types)]
+        typed = {
+            name: _as_declared(array, types.get(name, ""), name)
+            for name, array in zip(sources, inputs, strict=True)
+        }
         results: list[list[Any]] = [
-            session.run(None, {name: row[None] for name, row in zip(sources, sample, strict=True)})
-            for sample in zip(*inputs, strict=True)
+            session.run(None, {name: array[number][None] for name, array in typed.items()})
+            for number in range(len(inputs[0]))
         ]
+    except ModelError:
+        raise
     except Exception as error:
         raise ModelError(f"ONNX Runtime refuses the model: {error}") from error
-    return [np.concatenate([result[i] for result in results]) for i in range(len(session.get_outputs()))]
+    return [_stacked([result[i] for result in results]) for i in range(len(session.get_outputs()))]
+
+
+def _as_declared(array: NDArray[np.float32], declared: str, name: str) -> NDArray[Any]:
+    """The data in the type of the graph's input: token numbers are int64, say."""
+    dtype = np.dtype(_INPUT_TYPES.get(declared, np.float32))
+    typed = array.astype(dtype)
+    if dtype.kind in "iub" and not np.array_equal(typed, array):
+        raise ModelError(f"input {name!r} takes {dtype}, and the data hold other numbers")
+    return typed
+
+
+def _stacked(outputs: list[Any]) -> NDArray[np.float32]:
+    """An output of all samples, (N, ...); scalars become one element each."""
+    return np.concatenate([np.atleast_1d(np.asarray(output)) for output in outputs])
 
 
 def output_steps(qdq_onnx: bytes) -> list[float]:

@@ -7,7 +7,9 @@ and array.
 
 from __future__ import annotations
 
+import struct
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,19 @@ from pytest_rknpu.errors import ConfigurationError
 
 Floats = NDArray[np.float32]
 LABELS = "labels"
+#: What numpy and zipfile raise at files that are damaged, encrypted, or larger than the memory.
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    RuntimeError,
+    MemoryError,
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+)
 
 
 @dataclass(frozen=True)
@@ -68,6 +83,7 @@ def read_samples(where: str, file: Path, forms: Sequence[InputForm], *, labelled
     counts = {len(array) for array in inputs}
     if len(counts) != 1 or counts == {0}:
         raise ConfigurationError(f"{where}: {file} has {' and '.join(map(str, sorted(counts)))} samples")
+    _require_varied(f"{where}: {file}", inputs)
     return Samples(inputs, None if labels is None else _labels(where, file, labels, counts.pop()))
 
 
@@ -82,11 +98,17 @@ def read_listed(where: str, samples: Sequence[Sequence[Path]], forms: Sequence[I
         if len({row.shape for row in rows}) != 1:
             raise ConfigurationError(f"{where}: the samples of input {position} have several shapes")
         columns.append(np.stack(rows))
+    _require_varied(where, columns)
     return Samples(tuple(columns))
 
 
 def _one_sample(where: str, file: Path, form: InputForm) -> Floats:
-    (array,) = _arrays(where, file).values()
+    arrays = _arrays(where, file)
+    if len(arrays) != 1:
+        raise ConfigurationError(
+            f"{where}: {file} holds {_listed(arrays)}; a list names a file for each array"
+        )
+    (array,) = arrays.values()
     # As the toolkit has it, with the leading 1; without it too.
     whole = array if form.shape is not None and array.shape == form.shape else array[np.newaxis]
     if form.shape is None and array.ndim and array.shape[0] == 1:
@@ -98,15 +120,22 @@ def _one_sample(where: str, file: Path, form: InputForm) -> Floats:
 def _arrays(where: str, file: Path) -> dict[str, NDArray[Any]]:
     try:
         loaded = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ConfigurationError(f"{where}: {file} cannot be read as arrays: {error}") from None
-    if isinstance(loaded, np.ndarray):
-        return {file.stem: loaded}
-    try:
+        if isinstance(loaded, np.ndarray):
+            return {file.stem: loaded}
         with loaded as archive:
             return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ConfigurationError(f"{where}: {file} cannot be read as arrays: {error}") from None
+    except _UNREADABLE as error:
+        reason = str(error) or type(error).__name__
+        raise ConfigurationError(f"{where}: {file} cannot be read as arrays: {reason}") from None
+
+
+def _require_varied(where: str, inputs: Sequence[Floats]) -> None:
+    """One input of several may be a constant; a data set that is nothing else was saved by mistake."""
+    if all(array.size and array.min() == array.max() for array in inputs):
+        raise ConfigurationError(
+            f"{where}: all elements are {float(inputs[0].flat[0]):g}: nothing can be quantised or compared "
+            "on such data; save real samples"
+        )
 
 
 def _by_input(
@@ -131,15 +160,32 @@ def _fitted(where: str, array: NDArray[Any], form: InputForm) -> Floats:
     if form.shape is not None and array.shape[1:] != form.shape[1:]:
         raise ConfigurationError(
             f"{where} has shape {array.shape}{_turned(form)}, the input takes (N, "
-            f'{", ".join(map(str, form.shape[1:]))}): key "inputs" says shape and layout'
+            f"{', '.join(map(str, form.shape[1:]))}){_other_layout(array, form)}"
         )
-    if not np.isfinite(array).all():
-        raise ConfigurationError(f"{where} has elements that are not finite")
-    return np.ascontiguousarray(array, dtype=np.float32)
+    with np.errstate(over="ignore"):  # what overflows float32 is told below
+        floats = np.ascontiguousarray(array, dtype=np.float32)
+    if not np.isfinite(floats).all():
+        count = int((~np.isfinite(floats)).sum())
+        raise ConfigurationError(
+            f"{where} has {count} elements that are not finite as float32; leave them out"
+        )
+    if array.dtype.kind in "iu" and not np.array_equal(floats.astype(np.float64), array.astype(np.float64)):
+        raise ConfigurationError(
+            f"{where} holds whole numbers beyond 2^24, which float32 cannot hold exactly"
+        )
+    return floats
 
 
 def _turned(form: InputForm) -> str:
     return " in the graph's layout" if form.data_nhwc != form.graph_nhwc else ""
+
+
+def _other_layout(array: NDArray[Any], form: InputForm) -> str:
+    """What to do: the other layout where that would fit."""
+    turned = array.transpose(0, 3, 1, 2) if array.ndim == 4 and not form.graph_nhwc else None
+    if form.shape is not None and turned is not None and turned.shape[1:] == form.shape[1:]:
+        return ': say layout = "nhwc" in key "inputs"'
+    return ': key "inputs" says shape and layout'
 
 
 def _labels(where: str, file: Path, labels: NDArray[Any], count: int) -> NDArray[np.int64]:
@@ -147,6 +193,11 @@ def _labels(where: str, file: Path, labels: NDArray[Any], count: int) -> NDArray
         raise ConfigurationError(
             f"{where}: {file}, array {LABELS!r} is {labels.dtype} of shape {labels.shape}; "
             f"it has to be whole numbers of shape ({count},), one for each sample"
+        )
+    if labels.min() < 0 or labels.max() > np.iinfo(np.int32).max:
+        raise ConfigurationError(
+            f"{where}: {file}, array {LABELS!r} reaches from {labels.min()} to {labels.max()}; classes are "
+            "counted from 0"
         )
     return labels.astype(np.int64)
 

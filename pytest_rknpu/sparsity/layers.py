@@ -87,7 +87,7 @@ class Graph:
                 continue
             name = self._quantised.get(node.input[1], node.input[1])
             tensor = self._tensors.get(name)
-            if tensor is None or len(tensor.dims) < 2:
+            if tensor is None or len(tensor.dims) < 2 or 0 in tensor.dims:
                 continue
             transposed = _transposed(node)
             shape = tuple(tensor.dims)

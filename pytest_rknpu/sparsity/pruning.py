@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pytest_rknpu.errors import ModelError
 from pytest_rknpu.sparsity.eligibility import PRUNING, Selection, prunable_axes, reasons
 from pytest_rknpu.sparsity.layers import Graph, Layer
-from pytest_rknpu.sparsity.masks import mask_along, prune
-from pytest_rknpu.sparsity.modes import Axis, Kind, Mode, kind_of
+from pytest_rknpu.sparsity.masks import mask_along
+from pytest_rknpu.sparsity.modes import MODES, Axis, Kind, Mode, kind_of
 from pytest_rknpu.sparsity.pattern import Pattern, sparsity_of
 
 EVERYTHING = Selection()
@@ -65,11 +67,7 @@ def _prune(graph: Graph, layer: Layer, mode: Mode, selection: Selection) -> Laye
     axes, why = _decide(graph, layer, mode, selection)
     if not axes:
         return LayerReport(layer, Kind.NONE, tuple(why), 1.0, sparsity_of(weights))
-    try:
-        pruned = np.where(mask_along(weights, axes), weights, weights.dtype.type(0))
-    except ModelError as error:
-        raise ModelError(f"layer {layer.name!r}: {error}") from None
-    graph.replace(layer, pruned)
+    pruned = _replaced(graph, layer, axes)
     total = float(np.abs(weights, dtype=np.float64).sum())
     kept = float(np.abs(pruned, dtype=np.float64).sum()) / total if total else 1.0
     return LayerReport(layer, kind_of(axes), tuple(why), kept, sparsity_of(pruned))
@@ -93,5 +91,16 @@ def prune_all(content: bytes, mode: Mode) -> bytes:
     """
     graph = Graph(content)
     for layer in graph.layers():
-        graph.replace(layer, prune(graph.weights(layer), mode))
+        _replaced(graph, layer, MODES[mode].axes)
     return graph.content()
+
+
+def _replaced(graph: Graph, layer: Layer, axes: tuple[Axis, ...]) -> NDArray[Any]:
+    """Puts pruned weights in the place of a layer's own; returns them. ModelError names the layer."""
+    weights = graph.weights(layer)
+    try:
+        pruned = np.where(mask_along(weights, axes), weights, weights.dtype.type(0))
+    except ModelError as error:
+        raise ModelError(f"layer {layer.name!r}: {error}") from None
+    graph.replace(layer, pruned)
+    return pruned

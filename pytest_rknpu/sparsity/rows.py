@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from pytest_rknpu.errors import ToolkitError
 from pytest_rknpu.sparsity.engagement import Ratio, Shown, ratio_of
-from pytest_rknpu.sparsity.layers import Graph
+from pytest_rknpu.sparsity.layers import Graph, Layer
 from pytest_rknpu.sparsity.pattern import sparsity_of
 
 #: Split and Concat of a layer that was split up bear its name too.
@@ -50,26 +52,54 @@ def rows_of(layer: str, rows: Sequence[Row]) -> list[Row]:
     return found
 
 
-def shown_by(content: bytes, rows: Sequence[Row]) -> list[Shown]:
+@dataclass(frozen=True)
+class Found:
+    """``shown`` are the layers that the log tells of; of those in ``lost`` it does not, for the reason given.
+
+    The compiler rewrites some: a convolution behind a Concat becomes one for each part, with names of its
+    own.
+    """
+
+    shown: tuple[Shown, ...]
+    lost: Mapping[Layer, str]
+
+
+def find_layers(content: bytes, rows: Sequence[Row]) -> Found:
     """Every layer with weights of an ONNX model, with what the rows of its build log say.
 
-    ToolkitError: a layer cannot be found in the log, or its parts say different things.
+    ToolkitError: a row has a SparseRatio that is not known.
     """
     graph = Graph(content)
-    shown = []
+    shown, lost = [], {}
+    namesakes = Counter(layer.name for layer in graph.layers())
     for layer in graph.layers():
         own = rows_of(layer.name, rows)
-        if not own:
-            raise ToolkitError(f"the build log has no row for the layer {layer.name!r}")
         said = {(row.data_type, _ratio(row)) for row in own}
-        if len(said) > 1:
+        if namesakes[layer.name] > 1:
+            lost[layer] = f"{namesakes[layer.name]} layers of the model are called {layer.name!r}"
+        elif not own:
+            lost[layer] = f"the build log has no row for the layer {layer.name!r}"
+        elif len(said) > 1:
             parts = ", ".join(f"{row.name} {_ratio(row)}" for row in own)
-            raise ToolkitError(f"the parts of the layer {layer.name!r} differ in the build log: {parts}")
-        data_type, ratio = said.pop()
-        kind = sparsity_of(graph.weights(layer)).kind
-        flattened = layer.type == "Linear" and any(size > 1 for size in own[0].input_shapes[0][2:])
-        shown.append(Shown(layer, kind, data_type, ratio, flattened))
-    return shown
+            lost[layer] = f"the parts of the layer {layer.name!r} differ in the build log: {parts}"
+        else:
+            ((data_type, ratio),) = said
+            kind = sparsity_of(graph.weights(layer)).kind
+            shown.append(Shown(layer, kind, data_type, ratio, _is_flattened(layer, own[0])))
+    return Found(tuple(shown), lost)
+
+
+def shown_by(content: bytes, rows: Sequence[Row]) -> list[Shown]:
+    """As ``find_layers``, where the log has to tell of every layer. ToolkitError: it does not."""
+    found = find_layers(content, rows)
+    if found.lost:
+        raise ToolkitError("; ".join(found.lost.values()))
+    return list(found.shown)
+
+
+def _is_flattened(layer: Layer, row: Row) -> bool:
+    """Whether a linear layer became a convolution over a picture of more than one pixel."""
+    return layer.type == "Linear" and any(size > 1 for shape in row.input_shapes[:1] for size in shape[2:])
 
 
 def _ratio(row: Row) -> Ratio:

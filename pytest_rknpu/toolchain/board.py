@@ -7,7 +7,7 @@ that does not.
 
 from __future__ import annotations
 
-import tempfile
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from pytest_rknpu.errors import ToolkitError
 from pytest_rknpu.toolchain.cache import failed_log
 from pytest_rknpu.toolchain.compile import arrays_request, build_request, read_outputs
+from pytest_rknpu.toolchain.disk import temporary_folder
 from pytest_rknpu.toolchain.layer_errors import LayerError, parse_layer_errors
 from pytest_rknpu.toolchain.log_lines import clean_lines
 from pytest_rknpu.toolchain.memory_report import MemoryUse, parse_memory
-from pytest_rknpu.toolchain.options import CompileOptions
+from pytest_rknpu.toolchain.options import CompileOptions, content_key
 from pytest_rknpu.toolchain.performance_report import Performance, parse_performance
 from pytest_rknpu.toolchain.process import BOARD_WORKER, LOG, run_child
 from pytest_rknpu.toolchain.sdk_version import SdkVersions, parse_sdk_version
@@ -69,10 +70,10 @@ def list_devices(*, deadline_s: float = CONNECT_S) -> Devices:
     ChildFailed (a ToolkitError): adb does not start, or does not answer by the deadline.
     """
     version = require_toolkit()
-    with tempfile.TemporaryDirectory(prefix="rknpu-devices-") as name:
+    with temporary_folder("rknpu-devices-") as folder:
         request = {"task": "list_devices"}
         subject = f"RKNN-Toolkit2 {version}, looking for connected boards,"
-        reply = run_child(request, Path(name), subject, deadline_s, failed_log("list-devices"), BOARD_WORKER)
+        reply = run_child(request, folder, subject, deadline_s, failed_log("list-devices"), BOARD_WORKER)
     return Devices(tuple(reply["adb"]), tuple(reply["ntb"]))
 
 
@@ -119,8 +120,7 @@ def board_inference(
     Returns one float32 array (N, ...) per output. ChildFailed where the board is not reached.
     """
     limit = CONNECT_S + _PER_SAMPLE_S * len(inputs[0]) if deadline_s is None else deadline_s
-    with tempfile.TemporaryDirectory(prefix="rknpu-board-") as name:
-        folder = Path(name)
+    with temporary_folder("rknpu-board-") as folder:
         request = {**arrays_request(folder, inputs), "layout": layout}
         _run(folder, rknn, device, "infer_on_board", request, limit)
         return read_outputs(folder)
@@ -141,8 +141,7 @@ def analyse_layers(
     """
     source, version = source_of(model), require_toolkit()
     require_loader(source.loader)
-    with tempfile.TemporaryDirectory(prefix="rknpu-layers-") as name:
-        folder = Path(name)
+    with temporary_folder("rknpu-layers-") as folder:
         files = [str(folder / f"analysed{number}.npy") for number in range(len(sample))]
         for file, array in zip(files, sample, strict=True):
             np.save(file, array.astype(np.float32))
@@ -154,7 +153,8 @@ def analyse_layers(
             "target": device.keywords() if device else {},
         }
         subject = f"RKNN-Toolkit2 {version}, analysing layers for {options.target_platform},"
-        run_child(request, folder, subject, deadline_s, failed_log("accuracy-analysis"), BOARD_WORKER)
+        log = failed_log(f"layers-{content_key(source.identity, options, version)}")
+        run_child(request, folder, subject, deadline_s, log, BOARD_WORKER)
         text = (folder / "snapshot" / "error_analysis.txt").read_text(encoding="utf-8")
     return parse_layer_errors(text)
 
@@ -168,8 +168,7 @@ def _reports(
     parse: Callable[[Report], Parsed],
 ) -> list[Parsed]:
     """What the toolkit returned for each call, or printed during it where it returned nothing of use."""
-    with tempfile.TemporaryDirectory(prefix="rknpu-board-") as name:
-        folder = Path(name)
+    with temporary_folder("rknpu-board-") as folder:
         reply = _run(folder, rknn, device, task, request, deadline_s)
         printed = _printed((folder / LOG).read_text(encoding="utf-8", errors="replace"))
     if len(printed) != len(reply["reports"]):
@@ -205,4 +204,6 @@ def _run(
         "runtime": {**device.keywords(), **request.get("runtime", {})},
     }
     subject = f"RKNN-Toolkit2 {version}, {task} on a connected board ({device}),"
-    return run_child(full, folder, subject, deadline_s, failed_log(f"board-{task}"), BOARD_WORKER)
+    # One log for each board and model: those of others must not replace it while it is read.
+    asked = hashlib.sha256(f"{device}".encode() + rknn).hexdigest()
+    return run_child(full, folder, subject, deadline_s, failed_log(f"{task[:12]}-{asked}"), BOARD_WORKER)

@@ -62,6 +62,11 @@ class Plan:
     internal_total: MemoryTotal
     weight_total: MemoryTotal
 
+    @property
+    def predicted_cycles(self) -> int:
+        """Total cycles of the whole model, as the compiler predicts them."""
+        return sum(layer.cycles.total for layer in self.layers)
+
     def layer(self, number: int) -> Layer | None:
         """The layer with this ID, or None."""
         return next((layer for layer in self.layers if layer.id == number), None)
@@ -112,13 +117,44 @@ def _plan(lines: Sequence[_Line]) -> Plan:
     # A model without constants has no table of them; but no row with addresses is left unread.
     addressed = sum(_ADDRESSED.search(line.text) is not None for line in lines)
     weights = _table(lines, _CONSTANTS, [CONST_HEADER])[1] if addressed != len(reads) else ()
-    return Plan(
+    plan = Plan(
         _rows(layers, _LAYERS, lambda row: layer_row(row, sparse)),
         _rows(reads, _FEATURES, read_row),
         _rows(weights, _CONSTANTS, weight_row),
         _total(lines, _INTERNAL),
         _total(lines, _WEIGHT),
     )
+    _require_whole(plan, lines[0].number)
+    return plan
+
+
+def _require_whole(plan: Plan, line: int) -> None:
+    """Rows that were lost show: what is judged is all of the plan, or nothing.
+
+    Layers are numbered from 0; each row of the other tables names a layer with its operator, and its size
+    twice; convolutions have weights.
+    """
+    where = f"the build log, from line {line} on"
+    users = {layer.id: layer.op_type for layer in plan.layers}
+    if not users or sorted(users) != list(range(len(plan.layers))):
+        raise ToolkitError(
+            f"{where}: the layers are not numbered from 0 on: rows are missing, or there twice"
+        )
+    rows: tuple[TensorRead | Weight, ...] = (*plan.reads, *plan.weights)
+    for row in rows:
+        if users.get(row.id) != row.user:
+            raise ToolkitError(
+                f"{where}: {row.tensor!r} belongs to layer {row.id}, a {row.user}; the layer table says "
+                f"{users.get(row.id, 'nothing of it')}"
+            )
+        if row.placement.end - row.placement.start != row.placement.size:
+            raise ToolkitError(
+                f"{where}: {row.tensor!r} lies from {row.placement.start:#x} to {row.placement.end:#x}, "
+                f"which is not its size of {row.placement.size:#x}"
+            )
+    convolutions = [layer.name for layer in plan.layers if layer.op_type.startswith("Conv")]
+    if convolutions and not plan.weights:
+        raise ToolkitError(f"{where}: {convolutions[0]} has weights, but there is no {_CONSTANTS}")
 
 
 def _table(lines: Sequence[_Line], title: str, headers: Sequence[str]) -> tuple[str, Sequence[_Line]]:

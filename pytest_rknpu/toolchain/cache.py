@@ -18,9 +18,11 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from pytest_rknpu.errors import ConfigurationError, ToolkitError
+from pytest_rknpu.errors import ToolkitError
+from pytest_rknpu.toolchain.disk import explained
 
 _INDEX = "entry.json"
+_ABANDONED_S = 7 * 24 * 3600.0
 
 
 def cache_folder() -> Path:
@@ -34,7 +36,17 @@ def cache_folder() -> Path:
 
 def failed_log(key: str, root: Path | None = None) -> Path:
     """Where the log of a failed request is kept; a later failure of the same request replaces it."""
-    return (root or cache_folder()) / "toolkit" / "failed" / f"{key[:24]}.log"
+    return _base(root) / "failed" / f"{key[:24]}.log"
+
+
+def _base(root: Path | None) -> Path:
+    return (root or cache_folder()) / "toolkit"
+
+
+def find(key: str, root: Path | None = None) -> Path | None:
+    """The folder of an entry that is there and whole, else None. Nothing is written."""
+    entry = _base(root) / "entries" / key
+    return entry if _intact(entry) else None
 
 
 def fetch(
@@ -44,24 +56,37 @@ def fetch(
 
     ``make`` is called where it is not, with an empty folder; it returns the files to keep, by their names in
     the entry. A second process that asks for the same key waits for the first. ToolkitError: it waited
-    ``deadline_s``. ConfigurationError: the cache folder cannot be written.
+    ``deadline_s``. ConfigurationError: the cache folder cannot be written, or its disk is full.
     """
-    base = (root or cache_folder()) / "toolkit"
+    base = _base(root)
     entry = base / "entries" / key
     if _intact(entry):
         return entry, True
-    with _folders_of(base), _locked(base / "locks" / f"{key}.lock", deadline_s):
-        if _intact(entry):
-            return entry, True
-        workshop = base / "unfinished" / key
-        # Left by a process that was killed; the lock says that nobody works there now.
-        shutil.rmtree(workshop, ignore_errors=True)
-        (workshop / "work").mkdir(parents=True)
-        try:
+    with explained(base, "the cache", "RKNPU_CACHE_DIR"):
+        for name in ("entries", "locks", "unfinished"):
+            (base / name).mkdir(parents=True, exist_ok=True)
+        with _locked(base / "locks" / f"{key}.lock", deadline_s):
+            if not _intact(entry):
+                _make(entry, base / "unfinished" / key, make)
+                return entry, False
+    return entry, True
+
+
+def _make(entry: Path, workshop: Path, make: Callable[[Path], Mapping[str, Path]]) -> None:
+    # Left by a process that was killed; the lock says that nobody works there now.
+    shutil.rmtree(workshop, ignore_errors=True)
+    for other in workshop.parent.iterdir():
+        # Left too, and perhaps never asked for again; no job takes so long.
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - other.stat().st_mtime > _ABANDONED_S:
+                shutil.rmtree(other, ignore_errors=True)
+    try:
+        # Here too, before what fills a disk is cleared away.
+        with explained(entry.parents[1], "the cache", "RKNPU_CACHE_DIR"):
+            (workshop / "work").mkdir(parents=True)
             _publish(make(workshop / "work"), workshop / "entry", entry)
-        finally:
-            shutil.rmtree(workshop, ignore_errors=True)
-    return entry, False
+    finally:
+        shutil.rmtree(workshop, ignore_errors=True)
 
 
 def _publish(files: Mapping[str, Path], prepared: Path, entry: Path) -> None:
@@ -85,19 +110,6 @@ def _intact(entry: Path) -> bool:
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-@contextlib.contextmanager
-def _folders_of(base: Path) -> Iterator[None]:
-    try:
-        for name in ("entries", "locks", "unfinished"):
-            (base / name).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigurationError(
-            f"cannot write the cache {base} ({error.strerror}): "
-            "set RKNPU_CACHE_DIR to a folder that can be written"
-        ) from error
-    yield
 
 
 @contextlib.contextmanager

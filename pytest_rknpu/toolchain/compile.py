@@ -1,9 +1,8 @@
-"""From a model to an .rknn file, or to the outputs of the toolkit's simulator."""
+"""From a model to an .rknn file."""
 
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_rknpu.errors import HarnessError, ModelError, ToolkitError
+from pytest_rknpu.errors import ModelError, ToolkitError
 from pytest_rknpu.toolchain.cache import failed_log, fetch
 from pytest_rknpu.toolchain.options import CompileOptions, content_key
 from pytest_rknpu.toolchain.process import LOG, run_child
@@ -23,7 +22,8 @@ from pytest_rknpu.toolchain.source import ModelSource, require_loader, source_of
 from pytest_rknpu.toolchain.status import require_toolkit
 
 DEADLINE_S = 600.0
-_RKNN, _FUSED, _OUTPUTS = "model.rknn", "fused.onnx", "outputs.npz"
+RKNN_FILE = "model.rknn"
+_FUSED, _OUTPUTS = "fused.onnx", "outputs.npz"
 #: Names that the toolkit takes for another platform's.
 _ALIASES = {"rk3588s": "rk3588"}
 #: A verbose build writes the graph into its working directory after each numbered pass that changed it; the
@@ -59,81 +59,27 @@ def compile_model(
     size_kb = sum(len(content) for _, content in source.files.values()) / 1024
 
     def make(folder: Path) -> Mapping[str, Path]:
-        request = {**build_request(folder, source, options), "task": "compile", "rknn": str(folder / _RKNN)}
+        request = {
+            **build_request(folder, source, options),
+            "task": "compile",
+            "rknn": str(folder / RKNN_FILE),
+        }
         subject = f"RKNN-Toolkit2 {version}, compiling for {options.target_platform},"
         with told_if_slow(f"compiling a model of {size_kb:.0f} KB for {options.target_platform}"):
             run_child(request, folder, subject, end - time.monotonic(), failed_log(key))
-        return _kept(folder, options)
+        return kept_of_build(folder, options)
 
     entry, cached = fetch(key, make, deadline_s)
-    path, fused = entry / _RKNN, entry / _FUSED
+    path, fused = entry / RKNN_FILE, entry / _FUSED
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     return Compiled(path, digest, entry / LOG, fused if fused.exists() else None, version, cached)
 
 
-def simulate(
-    model: bytes | Path | ModelSource,
-    options: CompileOptions,
-    inputs: Sequence[NDArray[Any]],
-    *,
-    deadline_s: float = DEADLINE_S,
-) -> list[NDArray[np.float32]]:
-    """Builds the model and runs every sample on the simulator, all in one child process.
-
-    Each of ``inputs`` is one sample of the model's only input with its batch dimension, (1, C, H, W); all are
-    converted to float32. Returns one float32 array (N, ...) per output. Results are not cached: a stored
-    result would call itself a simulator's although no simulator ran.
-
-    HarnessError: no input, or inputs of several shapes. Other errors as ``compile_model``.
-    """
-    shapes = {np.shape(sample) for sample in inputs}
-    if len(shapes) != 1:
-        raise HarnessError(f"the simulator takes samples of one shape, at least one; got {sorted(shapes)}")
-    return simulate_inputs(model, options, [np.stack(inputs)], deadline_s=deadline_s)
-
-
-def simulate_inputs(
-    model: bytes | Path | ModelSource,
-    options: CompileOptions,
-    inputs: Sequence[NDArray[Any]],
-    *,
-    deadline_s: float = DEADLINE_S,
-) -> list[NDArray[np.float32]]:
-    """As ``simulate``, for any number of inputs: an array (N, 1, ...) of each, in the graph's layout."""
-    source, version = source_of(model), require_toolkit()
-    require_loader(source.loader)
-    key = content_key(source.identity, options, version)
-    subject = f"RKNN-Toolkit2 {version}, simulating {options.target_platform},"
-    end = time.monotonic() + deadline_s
-    outputs: list[NDArray[np.float32]] = []
-
-    def run(folder: Path, also: Mapping[str, str]) -> None:
-        request = {
-            **build_request(folder, source, options),
-            **arrays_request(folder, inputs),
-            "task": "simulate",
-            **also,
-        }
-        run_child(request, folder, subject, end - time.monotonic(), failed_log(f"simulate-{key}"))
-        outputs.extend(read_outputs(folder))
-
-    def make(folder: Path) -> Mapping[str, Path]:
-        run(folder, {"rknn": str(folder / _RKNN)})
-        return _kept(folder, options)
-
-    # The simulator runs only what it has just built. A model that nobody has compiled yet is kept on the way.
-    fetch(key, make, deadline_s)
-    if not outputs:
-        with tempfile.TemporaryDirectory(prefix="rknpu-simulate-") as name:
-            run(Path(name), {})
-    return outputs
-
-
-def _kept(folder: Path, options: CompileOptions) -> Mapping[str, Path]:
+def kept_of_build(folder: Path, options: CompileOptions) -> Mapping[str, Path]:
     """What the cache keeps of a build in ``folder``, by the names of its entry."""
-    _check_platform(folder / _RKNN, options.target_platform)
+    _check_platform(folder / RKNN_FILE, options.target_platform)
     passes = sorted(folder.glob(_PASSES))
-    return {_RKNN: folder / _RKNN, LOG: folder / LOG, **({_FUSED: passes[-1]} if passes else {})}
+    return {RKNN_FILE: folder / RKNN_FILE, LOG: folder / LOG, **({_FUSED: passes[-1]} if passes else {})}
 
 
 def arrays_request(folder: Path, inputs: Sequence[NDArray[Any]]) -> dict[str, str]:
@@ -152,9 +98,7 @@ def read_outputs(folder: Path) -> list[NDArray[np.float32]]:
 def build_request(folder: Path, source: ModelSource, options: CompileOptions) -> dict[str, Any]:
     """Writes model and calibration data into ``folder`` and says how to build from them."""
     build: dict[str, Any] = {"do_quantization": False}
-    lines = _written_samples(folder, options) or [
-        " ".join(str(file) for file in files) for files in options.calibration_files
-    ]
+    lines = _written_samples(folder, options) or _listed_files(folder, options)
     if lines:
         (folder / "dataset.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
         build = {"do_quantization": True, "dataset": str(folder / "dataset.txt")}
@@ -174,6 +118,21 @@ def _written_samples(folder: Path, options: CompileOptions) -> list[str]:
         for name, array in zip(names, sample, strict=True):
             np.save(folder / name, np.asarray(array, dtype=np.float32)[None])
         lines.append(" ".join(names))
+    return lines
+
+
+def _listed_files(folder: Path, options: CompileOptions) -> list[str]:
+    """The lines of the data set, a file per input. The toolkit splits them at blanks: a path that has some is
+    given by a link."""
+    lines = []
+    for number, files in enumerate(options.calibration_files):
+        words = [str(file) for file in files]
+        for index, word in enumerate(words):
+            if word.split() != [word]:
+                link = folder / f"listed{number}_{index}{files[index].suffix}"
+                link.symlink_to(files[index].absolute())
+                words[index] = link.name
+        lines.append(" ".join(words))
     return lines
 
 

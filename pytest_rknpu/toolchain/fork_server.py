@@ -18,15 +18,17 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from pytest_rknpu.toolchain.child.fork_server import STARTED, STATUS
+from pytest_rknpu.toolchain.side_by_side import RUNNING
 from pytest_rknpu.toolchain.status import DISTRIBUTION
 
 SERVER = Path(__file__).parent / "child" / "fork_server.py"
-_SEND_S, _REAP_S = 5.0, 10.0
+_SEND_S, _REAP_S, _END_S = 5.0, 10.0, 2.0
 #: pytest changes it before each part of each test; jobs get its value at their time.
 _PASSING = "PYTEST_CURRENT_TEST"
 Identity = tuple[object, ...]
@@ -48,8 +50,7 @@ class ForkServer:
             self.process = subprocess.Popen(
                 [sys.executable, "-u", str(SERVER), str(theirs.fileno()), str(os.getpid())],
                 cwd="/",
-                # Not what C has, which may hold more: readline adds LINES and COLUMNS there.
-                env=dict(os.environ),
+                env=child_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=printed,
                 stderr=subprocess.STDOUT,
@@ -61,7 +62,7 @@ class ForkServer:
         """The exit status of the job, negative for a signal; None where the server failed it.
 
         subprocess.TimeoutExpired: the deadline has passed; nothing of the job runs any more, as after any
-        other exception.
+        other exception. ToolkitError: RUNNING was stopped.
         """
         end = time.monotonic() + deadline_s
         ours, theirs = _pair()
@@ -73,7 +74,8 @@ class ForkServer:
                 except OSError:
                     return None
             try:
-                return self._status(ours, end)
+                with RUNNING.one(partial(ours.shutdown, socket.SHUT_RDWR)):
+                    return self._status(ours, end)
             except TimeoutError:
                 self._abandon(ours)
                 raise subprocess.TimeoutExpired(job["worker"], deadline_s) from None
@@ -86,7 +88,7 @@ class ForkServer:
         if message == STARTED:
             self._proven = True
             message = _receive(connection, end)
-        elif not message and not self._proven and not self.retired:
+        elif not (message or self._proven or self.retired or RUNNING.stopping):
             self.unusable = True
         return int(STATUS.unpack(message)[0]) if len(message) == STATUS.size else None
 
@@ -95,7 +97,8 @@ class ForkServer:
         if self._proven:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_WR)
-                end = time.monotonic() + _REAP_S
+            end = time.monotonic() + _REAP_S
+            with contextlib.suppress(TimeoutError):
                 while _receive(connection, end) == STARTED:
                     pass
                 return
@@ -108,6 +111,10 @@ class ForkServer:
     def end(self) -> None:
         """Only without jobs: they would end with it."""
         self._control.close()
+        if self._proven:
+            # It sees that, and ends the process that waits for the next job first.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(_END_S)
         self.process.kill()
         self.process.wait()
 
@@ -199,6 +206,14 @@ def run_forked(worker: Path, request: Path, log: Path, temporary: Path, deadline
         return server.run(job, deadline_s)
     finally:
         _current.give_back(server)
+
+
+def child_environment() -> dict[str, str]:
+    """That of this process for its scripts, which find their neighbours on the import path whatever it says.
+
+    Not what C has, which may hold more: readline adds LINES and COLUMNS there.
+    """
+    return {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
 
 
 def _identity() -> Identity:

@@ -18,6 +18,7 @@ from pytest_rknpu.errors import ToolkitError
 from pytest_rknpu.toolchain.build_log import Plan
 
 INPUT, OUTPUT = "InputOperator", "OutputOperator"
+CONCAT, SPLIT = "Concat", "Split"
 #: Scratch memory of the operator that "reads" it; it has no producer.
 SCRATCH = re.compile(r"_(exSecondary\d*|compute_zone)$")
 #: A convolution that took a following elementwise operator in.
@@ -26,6 +27,9 @@ _TAKEN_IN = re.compile(r"_Conv[A-Z]\w*$")
 _PART = r"%s_2[a-z]+\d*"
 #: The first layer of all, which has no name, brings an input into the NPU's layout.
 _NEW_INPUT = "New_input_"
+#: A convolution of few groups became a Split, a convolution for each group, and a Concat.
+_GROUP = re.compile(r"^(?P<node>.*)_group_\d+$")
+_BRANCH = re.compile(r"_branch(?P<number>\d+)$")
 #: A change of type between two layers: the layer X__cvt_int8_float16 writes the tensor X__float16.
 _CONVERSION = re.compile(r"^(?P<tensor>.*)__cvt_\w+?_(?P<to>[a-z0-9]+)$")
 
@@ -87,11 +91,27 @@ def producers(plan: Plan, graph: FusedGraph) -> Mapping[str, int]:
         found.setdefault(name, layer)
         if conversion := _CONVERSION.match(name):
             found.setdefault(f"{conversion['tensor']}__{conversion['to']}", layer)
+    found |= _branches(plan, layers)
     unnamed = {layer.id for layer in plan.layers if not layer.name}
     for read in plan.reads:
         if read.id in unnamed:
             found.setdefault(_NEW_INPUT + read.tensor, read.id)
     return _taken_in(found, plan, graph)
+
+
+def _branches(plan: Plan, layers: Mapping[str, int]) -> dict[str, int]:
+    """The writers of what goes between the parts of a convolution of few groups, told by the readers."""
+    splits = {_node_name(layer.name): layer.id for layer in plan.layers if layer.op_type == SPLIT}
+    readers = {layer.id: _node_name(layer.name) for layer in plan.layers}
+    found = {}
+    for read in plan.reads:
+        branch, part = _BRANCH.search(read.tensor), _GROUP.match(readers[read.id])
+        if branch and part and part["node"] in splits:
+            found[read.tensor] = splits[part["node"]]
+        elif branch and read.user == CONCAT:
+            writer = layers.get(f"{readers[read.id]}_group_{branch['number']}")
+            found.update({} if writer is None else {read.tensor: writer})
+    return found
 
 
 def _taken_in(found: dict[str, int], plan: Plan, graph: FusedGraph) -> Mapping[str, int]:

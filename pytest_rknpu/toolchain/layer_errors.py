@@ -2,17 +2,19 @@
 
 Columns: simulator_error entire and single; with a connected board runtime_error entire and single_sim. Each
 is a cosine and, since 2.x, a Euclidean distance behind a bar. Layers fused into the next one have a name and
-no figures; ``nan`` stands where a tensor is constant.
+no figures; ``nan`` stands where a tensor is constant, ``f_zero`` where the float one is all zero.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import nan
 
 from pytest_rknpu.errors import ToolkitError
 
 _ROW = re.compile(r"^\s*\[(?P<operator>[^\]]+)\]\s+(?P<name>\S+)\s*(?P<figures>.*)$")
+_DEGENERATE = re.compile(r"nan|[a-z]+_zero")
 _COLUMNS = ("entire", "single", "runtime_entire", "runtime_single")
 
 
@@ -48,7 +50,7 @@ def _layer(row: re.Match[str]) -> LayerError:
     figures = row["figures"].strip()
     words = figures.replace("|", " ").split()
     try:
-        numbers = [float(word) for word in words]
+        numbers = [nan if _DEGENERATE.fullmatch(word) else float(word) for word in words]
     except ValueError:
         raise ToolkitError(f"accuracy_analysis wrote a row of an unknown layout: {row[0].strip()}") from None
     cosines = numbers[::2] if "|" in figures else numbers

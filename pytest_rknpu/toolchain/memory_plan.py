@@ -1,5 +1,7 @@
 """MEM-12: whether the compiler's memory plan puts two tensors that are needed at one time into one place.
 
+Weights are needed all the time, so that no two of them may meet, nor internal memory that shares their arena.
+
 A tensor is needed from the layer that writes it to its last reader, an input from the start, an output to
 the end. Whether two may share memory is not only a matter of time: an operator can work in place, and the
 parts of one Concat or Split can be slices of the whole. All of it is told from the log and the fused graph;
@@ -11,16 +13,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from math import prod
 
 from pytest_rknpu.toolchain.build_log import Plan
-from pytest_rknpu.toolchain.fused_graph import INPUT, OUTPUT, SCRATCH, FusedGraph, producers
+from pytest_rknpu.toolchain.fused_graph import CONCAT, INPUT, OUTPUT, SCRATCH, SPLIT, FusedGraph, producers
 from pytest_rknpu.toolchain.log_rows import TensorRead
 
 #: Operators seen to write their result into the very place of their input.
 IN_PLACE = frozenset({"Relu", "Reshape", "Transpose", "Concat"})
-CONCAT, SPLIT = "Concat", "Split"
 #: Bytes of an element, by the log's names of types.
 _BYTES = {
     **dict.fromkeys(("BOOL", "INT8", "UINT8"), 1),
@@ -35,7 +36,7 @@ _NATIVE = "NC1HWC2"
 class Tensor:
     """Bytes [start, end) that are needed from layer ``born`` to layer ``dies``, both inclusive.
 
-    ``scratch``: used within one layer only.
+    ``scratch``: used within one layer only. ``grain``: a slice begins at a multiple of it, a row of pixels.
     """
 
     name: str
@@ -44,10 +45,15 @@ class Tensor:
     born: int
     dies: int
     scratch: bool = False
+    grain: int = 1
 
     def holds(self, other: Tensor) -> bool:
         """Whether ``other`` lies within this one."""
         return self.start <= other.start and other.end <= self.end
+
+    def may_be_cut_into(self, other: Tensor) -> bool:
+        """Whether ``other`` lies as a slice of this one can."""
+        return self.holds(other) and (other.start - self.start) % other.grain == 0
 
     def __str__(self) -> str:
         return f"{self.name!r} (layers {self.born}-{self.dies}, {self.start:#x}-{self.end:#x})"
@@ -70,8 +76,8 @@ class Overlap:
 class PlanCheck:
     """``findings`` says in words what is wrong with a plan (empty: nothing), ``overlaps`` is part of it.
 
-    ``tensors`` were judged. Those in ``unknown`` have no known producer and were judged from their first
-    reader on.
+    ``tensors`` were judged. Those in ``unknown`` have no known producer and were judged from the layer before
+    their first reader on.
     """
 
     tensors: tuple[Tensor, ...]
@@ -93,7 +99,7 @@ def check_plan(plan: Plan, graph: FusedGraph | None) -> PlanCheck:
         if (overlap := _overlap(first, second)) and not _is_legal(overlap, plan, readers)
     )
     unknown = tuple(t.name for t in tensors if not t.scratch and t.name not in known and t.born)
-    findings = (*_scattered(plan), *_wrong_end(plan), *map(str, overlaps))
+    findings = (*_scattered(plan), *_wrong_end(plan), *_wrong_weights(plan), *map(str, overlaps))
     return PlanCheck(tensors, unknown, overlaps, findings)
 
 
@@ -107,9 +113,10 @@ def _tensors(plan: Plan, known: Mapping[str, int]) -> tuple[Tensor, ...]:
             tensors += [Tensor(name, start, end, layer, layer, True) for layer, start, end in sorted(places)]
             continue
         place, layers = reads[0].placement, [read.id for read in reads]
-        born = 0 if name in inputs else known.get(name, min(layers))
+        # Whatever wrote a tensor of unknown producer ran before its first reader.
+        born = 0 if name in inputs else known.get(name, max(0, min(layers) - 1))
         dies = last if any(read.user == OUTPUT for read in reads) else max(layers)
-        tensors.append(Tensor(name, place.start, place.end, born, dies))
+        tensors.append(Tensor(name, place.start, place.end, born, dies, grain=_grain(reads[0])))
     return tuple(tensors)
 
 
@@ -143,6 +150,15 @@ def _content_size(read: TensorRead) -> int:
     return batch * -(-read.shape[1] // max(atom, 1)) * rows * columns * atom * size
 
 
+def _grain(read: TensorRead) -> int:
+    """Bytes of a row of pixels; of one pixel where there is but one row; 1 of what has other layouts."""
+    size = _BYTES.get(read.data_type)
+    if size is None or read.data_format != _NATIVE or len(read.native_shape) != 5:
+        return 1
+    _, _, rows, columns, atom = read.native_shape
+    return max(1, (columns if rows > 1 else 1) * atom * size)
+
+
 def _reads(plan: Plan) -> Mapping[str, list[TensorRead]]:
     reads: dict[str, list[TensorRead]] = defaultdict(list)
     for read in plan.reads:
@@ -170,7 +186,9 @@ def _meet_legally(source: Tensor, result: Tensor, plan: Plan) -> bool:
     operator = layer.op_type if layer else ""
     if operator in IN_PLACE and source.dies == result.born and source.holds(result) and result.holds(source):
         return True
-    return (operator == CONCAT and result.holds(source)) or (operator == SPLIT and source.holds(result))
+    if operator == CONCAT:
+        return result.may_be_cut_into(source)
+    return operator == SPLIT and source.may_be_cut_into(result)
 
 
 def _scattered(plan: Plan) -> list[str]:
@@ -200,3 +218,27 @@ def _wrong_end(plan: Plan) -> list[str]:
     return [
         f"the internal tensors reach from {start:#x} to {end:#x}, the log's internal size is {total.text}"
     ]
+
+
+def _wrong_weights(plan: Plan) -> list[str]:
+    """Constants that lie over one another, behind the printed total, or under the internal memory.
+
+    Two layers may use one constant: it has a row for each, with one name and one place.
+    """
+    places = {(w.tensor, w.placement.start, w.placement.end) for w in plan.weights if w.placement.size}
+    ordered = sorted(places, key=lambda place: (place[1], place[2], place[0]))
+    found = [
+        f"the weights {one!r} ({a:#x}-{b:#x}) and {other!r} ({c:#x}-{d:#x}) share memory"
+        for (one, a, b), (other, c, d) in pairwise(ordered)
+        if c < b
+    ]
+    start, end = min((a for _, a, _ in places), default=0), max((b for _, _, b in places), default=0)
+    total = plan.weight_total
+    if end - start > total.bytes + total.rounding:
+        found.append(f"the weights reach from {start:#x} to {end:#x}, the log's weight size is {total.text}")
+    internal = min((read.placement.start for read in plan.reads), default=0)
+    if 0 < internal < end:
+        found.append(
+            f"the internal memory begins at {internal:#x}, within the weights, which end at {end:#x}"
+        )
+    return found

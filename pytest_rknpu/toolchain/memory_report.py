@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from pytest_rknpu.errors import ToolkitError
@@ -87,7 +88,7 @@ def _from_text(text: str) -> MemoryUse:
 
 
 def _is_size(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < inf
 
 
 def _shortened(text: str) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from pytest_rknpu.errors import ToolkitError
@@ -138,7 +139,7 @@ def _from_mapping(report: Mapping[str, Any]) -> Performance:
 
 
 def _is_time(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < inf
 
 
 def _plain(key: object) -> str:

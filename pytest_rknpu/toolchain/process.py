@@ -17,19 +17,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pytest_rknpu.errors import ToolkitError
-from pytest_rknpu.toolchain.fork_server import run_forked
+from pytest_rknpu.toolchain.fork_server import child_environment, run_forked
 from pytest_rknpu.toolchain.log_lines import error_lines
+from pytest_rknpu.toolchain.side_by_side import RUNNING
 
 WORKER = Path(__file__).parent / "child" / "worker.py"
 BOARD_WORKER = WORKER.with_name("board_worker.py")
 LOG = "build.log"
 _REPLY, _STEP = "reply.json", "step.txt"
 _REQUEST = "request.json"
+_LONGEST_LOG = 1 << 24
 
 
 class ChildFailed(ToolkitError):
@@ -42,16 +44,6 @@ class ChildFailed(ToolkitError):
         self.words = words
 
 
-@dataclass(frozen=True)
-class Ended:
-    """How the child ended: its reply, or None where it left none."""
-
-    reply: Mapping[str, Any] | None
-    status: int
-    step: str
-    log: str
-
-
 def run_child(
     request: Mapping[str, Any],
     folder: Path,
@@ -62,29 +54,32 @@ def run_child(
 ) -> Mapping[str, Any]:
     """Runs the worker in ``folder``, its working directory, which also receives all it writes.
 
-    Returns the worker's reply. ``subject`` says in errors what was asked for. ChildFailed: whatever kept the
+    Returns the worker's reply; ``toolkit_s`` in it is how long the toolkit's calls took, ``processor_s`` what
+    they took of processors. ``subject`` says in errors what was asked for. ChildFailed: whatever kept the
     worker from success; the log is then kept as ``kept_log``.
     """
+    deadline_s = max(deadline_s, 0.0)  # another process's build may have taken it all
     full = {**request, "reply": str(folder / _REPLY), "marker": str(folder / _STEP)}
     (folder / _REQUEST).write_text(json.dumps(full), encoding="utf-8")
+    timed_out = False
     try:
-        ended = _run(worker, folder, deadline_s)
+        status = _run(worker, folder, deadline_s)
     except subprocess.TimeoutExpired:
-        step, timed_out, log = _step(folder), True, _log(folder)
+        timed_out, step = True, _step(folder)
         reason = f"did not end within {deadline_s:.0f} s (in step {step})"
     else:
-        if ended.reply is not None and ended.reply["ok"]:
-            return ended.reply
-        step, timed_out, log = ended.step, False, ended.log
-        reason = _reason(ended)
-    kept_log.parent.mkdir(parents=True, exist_ok=True)
-    kept_log.write_text(log, encoding="utf-8")
+        reply = _reply(folder)
+        if reply is not None and reply["ok"]:
+            return reply
+        step = _step(folder)
+        reason = _reason(reply, status, step)
+    log = _log(folder)
     words = " | ".join(error_lines(log)) or "it printed no error"
-    message = f"{subject} {reason}: {words}; its whole log: {kept_log}"
+    message = f"{subject} {reason}: {words}; its whole log: {_keep(log, kept_log)}"
     raise ChildFailed(message, step=step, timed_out=timed_out, words=words)
 
 
-def _run(worker: Path, folder: Path, deadline_s: float) -> Ended:
+def _run(worker: Path, folder: Path, deadline_s: float) -> int:
     given = set(folder.iterdir())
     end = time.monotonic() + deadline_s
     # Until the worker says more: what it waits for first is the import, in its process or in the server's.
@@ -96,28 +91,43 @@ def _run(worker: Path, folder: Path, deadline_s: float) -> Ended:
         _clear(folder, given)
         temporary.mkdir()
         status = run_fresh(worker, folder / _REQUEST, folder / LOG, temporary, end - time.monotonic())
-    return Ended(_reply(folder), status, _step(folder), _log(folder))
+    return status
 
 
 def run_fresh(worker: Path, request: Path, log: Path, temporary: Path, deadline_s: float) -> int:
-    """As ``run_forked``, in a process that imports the toolkit itself; always has a status."""
+    """As ``run_forked``, in a process that imports the toolkit itself; always has a status.
+
+    ToolkitError: the system starts no process.
+    """
     with log.open("wb") as output:
-        child = subprocess.Popen(
-            [sys.executable, "-u", str(worker), str(request)],
-            cwd=request.parent,
-            env={**os.environ, "TMPDIR": str(temporary)},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
         try:
-            return child.wait(timeout=max(deadline_s, 0.0))
+            child = subprocess.Popen(
+                [sys.executable, "-u", str(worker), str(request)],
+                cwd=request.parent,
+                env={**child_environment(), "TMPDIR": str(temporary)},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ToolkitError(
+                f"this host starts no further process for RKNN-Toolkit2 ({error.strerror}): "
+                "see its memory and the limit of processes (ulimit -u)"
+            ) from error
+        try:
+            with RUNNING.one(partial(_kill, child)):
+                return child.wait(timeout=max(deadline_s, 0.0))
         except BaseException:
             # Past its deadline, or Ctrl-C: nothing of the toolkit outlives the call.
-            os.killpg(child.pid, signal.SIGKILL)
+            _kill(child)
             child.wait()
             raise
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    if child.poll() is None:
+        os.killpg(child.pid, signal.SIGKILL)
 
 
 def _clear(folder: Path, given: set[Path]) -> None:
@@ -144,16 +154,38 @@ def _step(folder: Path) -> str:
 
 
 def _log(folder: Path) -> str:
-    with contextlib.suppress(FileNotFoundError):
-        return (folder / LOG).read_text(encoding="utf-8", errors="replace")
-    return ""
+    """What the toolkit printed; of very much the beginning and the end."""
+    try:
+        with (folder / LOG).open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            log = file.read(_LONGEST_LOG // 2)
+            left_out = size - _LONGEST_LOG
+            if left_out > 0:
+                log += f"\n... {left_out} bytes left out ...\n".encode()
+                file.seek(-(_LONGEST_LOG // 2), os.SEEK_END)
+            log += file.read(_LONGEST_LOG // 2)
+    except FileNotFoundError:
+        return ""
+    return log.decode("utf-8", "replace")
 
 
-def _reason(ended: Ended) -> str:
-    if ended.reply is not None:
+def _keep(log: str, path: Path) -> str:
+    """Writes the log down; returns where it is, or why it is nowhere."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(log, encoding="utf-8")
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            path.unlink()  # half of it
+        return f"not kept, as {path} cannot be written ({error.strerror})"
+    return str(path)
+
+
+def _reason(reply: Mapping[str, Any] | None, status: int, step: str) -> str:
+    if reply is not None:
         # A ValueError of the toolkit carries a traceback as its text; the last line says why.
-        message = [line for line in ended.reply["message"].split("\n") if line.strip()][-1].strip()
-        return f"failed in {ended.reply['step']} ({message})"
-    if ended.status < 0:
-        return f"died in {ended.step} ({signal.Signals(-ended.status).name})"
-    return f"ended in {ended.step} with status {ended.status} and no exception"
+        message = [line for line in reply["message"].split("\n") if line.strip()][-1].strip()
+        return f"failed in {reply['step']} ({message})"
+    if status < 0:
+        return f"died in {step} ({signal.Signals(-status).name})"
+    return f"ended in {step} with status {status} and no exception"

@@ -1,8 +1,9 @@
-"""The head of an .rknn file: for whom and by what it was compiled (VER-03, ERR-01), read without the toolkit.
+"""The head of an .rknn file: for whom and by what it was compiled (VER-03, ERR-01), and what it takes; read
+without the toolkit.
 
-Observed with RKNN-Toolkit2 2.5.0: ``RKNN`` and four zero bytes, a 64-bit format version at 8, the length
-of a flatbuffer at 16, the flatbuffer from 64 on, behind it a 64-bit length and that much JSON text. All
-little-endian.
+Observed with RKNN-Toolkit2 2.2.0 to 2.5.0: ``RKNN`` and four zero bytes, a 64-bit format version at 8, the
+length of a flatbuffer at 16, the flatbuffer from 64 on, behind it a 64-bit length and that much JSON text.
+All little-endian.
 """
 
 from __future__ import annotations
@@ -20,12 +21,25 @@ _VERSION_AT, _LENGTH_AT, _BODY_AT = 8, 16, 64
 
 
 @dataclass(frozen=True)
+class RknnInput:
+    """One input as the file describes it. ``data_type`` ("int8") is None where it is not quantised."""
+
+    name: str
+    shape: tuple[int, ...]
+    data_type: str | None
+
+
+@dataclass(frozen=True)
 class RknnHeader:
-    """``format_version`` is 6 or 0x1004 (RV1103/RV1106 families); ``toolkit_version`` is as in "2.5.0"."""
+    """``format_version`` is 6 or 0x1004 (RV1103/RV1106 families); ``toolkit_version`` is as in "2.5.0".
+
+    ``inputs`` is empty where the file does not describe them.
+    """
 
     format_version: int
     target_platforms: tuple[str, ...]
     toolkit_version: str
+    inputs: tuple[RknnInput, ...]
 
 
 def read_header(content: bytes) -> RknnHeader:
@@ -41,7 +55,35 @@ def read_header(content: bytes) -> RknnHeader:
         raise ModelError(f"the .rknn model names no target_platform (found {platforms!r})")
     if not isinstance(toolkit, str):
         raise ModelError(f"the .rknn model names no toolkit version (found {toolkit!r})")
-    return RknnHeader(version, tuple(p.lower() for p in platforms), toolkit)
+    return RknnHeader(version, tuple(p.lower() for p in platforms), toolkit, _inputs(description))
+
+
+def _inputs(description: Mapping[str, Any]) -> tuple[RknnInput, ...]:
+    """``graph`` says which of the tensors in ``norm_tensor`` are inputs, and in which order."""
+    if "graph" not in description and "norm_tensor" not in description:
+        return ()
+    try:
+        tensors = {tensor["tensor_id"]: tensor for tensor in description["norm_tensor"]}
+        places = {
+            entry["left_tensor_id"]: entry["right_tensor_id"]
+            for entry in description["graph"]
+            if entry["left"] == "input"
+        }
+        if not places or len(places) != description["input_num"]:
+            raise ValueError(f"{len(places)} of {description['input_num']} inputs are described")
+        return tuple(_input(tensors[places[number]]) for number in sorted(places))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelError(f"the .rknn model does not describe its inputs: {error!r}") from None
+
+
+def _input(tensor: Mapping[str, Any]) -> RknnInput:
+    name, shape = tensor["url"], tensor["size"]
+    if not isinstance(name, str) or not all(type(size) is int and size > 0 for size in shape):
+        raise ValueError(f"input {name!r} of shape {shape!r}")
+    quantised = tensor["dtype"]["qnt_type"]
+    if not isinstance(quantised, str):
+        raise ValueError(f"input {name!r} of type {quantised!r}")
+    return RknnInput(name, tuple(shape), quantised or None)
 
 
 def _number(content: bytes, offset: int) -> int:

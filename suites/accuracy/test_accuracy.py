@@ -23,7 +23,7 @@ from pytest_rknpu.measure.grids import int8_step
 from pytest_rknpu.models.execute import output_steps, run_onnx
 from pytest_rknpu.models.tolerances import AGAINST_QUANTISED, DECLARED, in_output_units
 from pytest_rknpu.models.user_data import Samples
-from pytest_rknpu.session import Subject, UserModel
+from pytest_rknpu.session import Subject, UserModel, scores_of
 from pytest_rknpu.session.user_inference import simulate_user_model
 from pytest_rknpu.toolchain import CompileOptions, simulate, toolkit_status
 
@@ -44,6 +44,7 @@ def require_none(problems: list[str]) -> None:
 
 
 @pytest.mark.requirement("ACC-01")
+@pytest.mark.needs("arithmetic")
 @pytest.mark.models(*MODELS)
 def test_board_agrees_with_the_float_model(
     inference: Inference, record: ItemRecord, subject: Subject, layouts: LayoutsOf
@@ -52,30 +53,36 @@ def test_board_agrees_with_the_float_model(
     actual = inference(subject.model, subject.samples.inputs)
     reference, computed_by = subject.float_outputs(subject.samples)
     record.note(f"reference: {computed_by}")
-    require_trained(reference[0], subject)
+    require_trained(reference, subject)
     tolerances = subject.tolerances_for(len(reference))
     problems = judge_outputs(reference, actual, tolerances, record.measure)
     if problems:
         problems += locate_violations(reference, actual, tolerances, layouts(subject, reference))
     if subject.top1_drop is not None:
-        problems += judge_top1(reference[0], actual[0], subject.labels, subject.top1_drop, record.measure)
+        expected, found = scores_of(reference, subject), scores_of(actual, subject)
+        problems += judge_top1(expected, found, subject.labels, subject.top1_drop, record.measure)
     require_none(problems)
     if not subject.declares:
-        figures = ", ".join(
-            f"{m.name} {m.value:.6g}" if isinstance(m.value, float) else f"{m.name} {m.value}"
-            for m in record.measurements
-        )
-        pytest.skip(
-            f'measured, not judged: [[model]] "{subject.name}" declares neither tolerances nor top1_drop '
-            f"({figures})"
-        )
+        skip_as_measured(subject, record)
 
 
-def require_trained(scores: Floats, subject: Subject) -> None:
+def skip_as_measured(subject: Subject, record: ItemRecord) -> None:
+    """Nothing was declared, so nothing was judged."""
+    figures = ", ".join(
+        f"{m.name} {m.value:.6g}" if isinstance(m.value, float) else f"{m.name} {m.value}"
+        for m in record.measurements
+    )
+    pytest.skip(
+        f'measured, not judged: [[model]] "{subject.name}" declares neither tolerances nor top1_drop '
+        f"({figures})"
+    )
+
+
+def require_trained(outputs: list[Floats], subject: Subject) -> None:
     """The float model has to be as good as its owner says, else it is fed with something wrong."""
     if subject.float_top1 is None or subject.labels is None:
         return
-    reached = count_top1(scores, subject.labels).share
+    reached = count_top1(scores_of(outputs, subject), subject.labels).share
     if reached < subject.float_top1:
         raise Inconclusive(
             f"mistrusted: the float model itself gets {reached:.1%} of {subject.name}'s labels right, "
@@ -123,6 +130,7 @@ def require_toolkit() -> None:
 
 
 @pytest.mark.requirement("ACC-02")
+@pytest.mark.needs("arithmetic")
 @pytest.mark.models(*MODELS)
 def test_board_agrees_with_the_quantised_model(
     board: LiveBoard, inference: Inference, record: ItemRecord, subject: Subject, layouts: LayoutsOf

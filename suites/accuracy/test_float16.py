@@ -10,7 +10,8 @@ from pytest_rknpu.fixtures import ItemRecord, LiveBoard
 from pytest_rknpu.measure import Tolerance, judge_outputs
 from pytest_rknpu.models.execute import run_onnx
 from pytest_rknpu.models.tolerances import DECLARED
-from pytest_rknpu.toolchain import CompileOptions, simulate
+from pytest_rknpu.session.simulator import simulated
+from pytest_rknpu.toolchain import CompileOptions
 
 # A float16 has 11 bits, some 66 dB. Measured with 2.5.0 on all five SoCs, worst sample of all models: cosine
 # 0.9999999, 67.4 dB, 0.0029; about twice that is left, and 6 dB.
@@ -28,7 +29,7 @@ def test_float16_agrees_with_the_float_model(board: LiveBoard, record: ItemRecor
     model = models.load(name)
     inputs = model.calibration[:SAMPLES]
     options = CompileOptions(target_platform=board.session.soc.toolkit_platform, calibration=None)
-    actual = simulate(model.float_onnx, options, [sample[None] for sample in inputs])
+    actual = simulated(model.float_onnx, options, [inputs[:, None]], record.note)
     reference = run_onnx(model.float_onnx, inputs)
     problems = judge_outputs(reference, actual, [FLOAT16] * len(reference), record.measure)
     if problems:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +21,9 @@ from pytest_rknpu.models.pictures import png
 from pytest_rknpu.models.tolerances import DECLARED
 from pytest_rknpu.session.builds import why_nothing_is_built
 from pytest_rknpu.session.pictures import infer_pictures
-from pytest_rknpu.toolchain import CompileOptions, ModelSource, compile_model, simulate_inputs
+from pytest_rknpu.session.simulator import Note, simulated
+from pytest_rknpu.toolchain import CompileOptions, ModelSource, compile_model
+from pytest_rknpu.toolchain.side_by_side import side_by_side
 
 Floats = NDArray[np.float32]
 
@@ -84,27 +84,30 @@ def options_for(platform: str, **keywords: Any) -> CompileOptions:
 
 
 @pytest.mark.requirement("ACC-05")
+@pytest.mark.needs("arithmetic")
 def test_mean_and_deviation_are_applied_once(
     board: LiveBoard, request: pytest.FixtureRequest, record: ItemRecord
 ) -> None:
     """Pictures in; the float model on normalised ones is the reference, wrong preparations are told apart."""
-    actual = outputs_on(board, request)
+    actual = outputs_on(board, request, record.note)
     judge_preparation(actual, pictures().samples, record.measure)
 
 
-def outputs_on(board: LiveBoard, request: pytest.FixtureRequest) -> Floats:
-    """The scores for all samples, by the simulator or by the board (uint8 NHWC, not passed through)."""
+def outputs_on(board: LiveBoard, request: pytest.FixtureRequest, note: Note) -> Floats:
+    """The scores for all samples: by the simulator, by a connected board, or by the C API (uint8 NHWC, not
+    passed through)."""
     proof = why_nothing_is_built(board.board)
     if proof is not None:
         pytest.skip(proof)
     options = options_for(board.board.platform)
     if board.board.runtime == "simulator":
-        return simulated(options, pictures().samples)
+        return scores_of(options, pictures().samples, note)
+    rknn = compile_model(models.load(MODEL).float_onnx, options).path.read_bytes()
     if board.board.runtime == "connected":
-        pytest.skip(f"{board.board.name}: not written for boards that RKNN-Toolkit2 drives")
+        outputs: list[Floats] = board.session.run_file(models.load(MODEL), rknn, pictures().samples)
+        return outputs[0]
     npu = request.getfixturevalue("npu")
-    compiled = compile_model(models.load(MODEL).float_onnx, options)
-    loaded = npu.load(MODEL, compiled.path.read_bytes())
+    loaded = npu.load(MODEL, rknn)
     return infer_pictures(npu, loaded, pictures().samples.astype(np.uint8))[0]
 
 
@@ -128,11 +131,11 @@ def judge_preparation(actual: Floats, samples: Floats, report: Callable[[str, fl
         raise Inconclusive(f"insensitive: these would have passed too: {', '.join(fitting)}")
 
 
-def simulated(options: CompileOptions, samples: Floats, layout: str = "nchw") -> Floats:
+def scores_of(options: CompileOptions, samples: Floats, note: Note, layout: str = "nchw") -> Floats:
     """The scores by the simulator, fed in the given layout."""
     source = ModelSource("load_onnx", {"model": ("model.onnx", models.load(MODEL).float_onnx)}, layout=layout)
     fed = samples if layout == "nchw" else np.ascontiguousarray(samples.transpose(0, 2, 3, 1))
-    return simulate_inputs(source, options, [fed[:, np.newaxis]])[0]
+    return simulated(source, options, [fed[:, np.newaxis]], note)[0]
 
 
 @pytest.mark.requirement("ACC-05")
@@ -156,10 +159,9 @@ def test_channel_order_and_layout_are_applied_once(
     )
     swapped_arrays = options_for(platform, calibration=swap(shown.calibration))
     ways = ((swapped_files, "nchw"), (swapped_arrays, "nhwc"), (options_for(platform), "nchw"))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        by_files, by_arrays, without_swap = pool.map(
-            lambda way: simulated(way[0], shown.samples, way[1]), ways
-        )
+    by_files, by_arrays, without_swap = side_by_side(
+        lambda way: scores_of(way[0], shown.samples, record.note, way[1]), ways
+    )
     record.measure("scores compared", by_files.size)
     record.measure("scores that differ", int((by_files != by_arrays).sum()))
     if not np.array_equal(by_files, by_arrays):

@@ -11,8 +11,8 @@ import pytest
 
 from pytest_rknpu import models
 from pytest_rknpu.errors import ConformanceFailure, Inconclusive
-from pytest_rknpu.farm.run import RUN
 from pytest_rknpu.fixtures import Effort, ItemRecord
+from pytest_rknpu.inventory.budget_table import Budget
 from pytest_rknpu.inventory.budgets import find_budget, one_core
 from pytest_rknpu.models import Model
 from pytest_rknpu.session import ConnectedSession, UserModel, UserModels
@@ -65,11 +65,14 @@ def test_memory_agrees_with_the_build_log(
 @pytest.mark.requirement("MEM-01")
 @pytest.mark.models("digits_cnn")
 def test_memory_stays_within_its_budget(
-    connected: ConnectedSession, request: pytest.FixtureRequest, record: ItemRecord, model: Model | UserModel
+    connected: ConnectedSession,
+    budgets: tuple[Budget, ...],
+    record: ItemRecord,
+    model: Model | UserModel,
 ) -> None:
     """eval_memory against weight_bytes and internal_bytes of the [[budget]] for the board's SoC."""
     board = connected.board
-    budget = find_budget(request.config.stash[RUN].file.budgets, board, model.name, one_core(board.chip))
+    budget = find_budget(budgets, model.name, one_core(board.chip))
     limits = {"weight": budget.weight_bytes, "internal": budget.internal_bytes} if budget else {}
     given = {what: limit for what, limit in limits.items() if limit is not None}
     if not given:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pytest_rknpu import models
 from pytest_rknpu.fixtures import Inference, LiveBoard
+from pytest_rknpu.session import UserModels
 from pytest_rknpu.toolchain import CompileOptions, Plan, compile_model, parse_build_log
 
 Floats = NDArray[np.float32]
@@ -36,6 +37,15 @@ def plan_of(board: LiveBoard) -> Callable[..., Plan]:
 def toolkit(board: LiveBoard) -> str:
     """The version of RKNN-Toolkit2, ``2.5.0`` say."""
     return board.session.versions["toolkit"]
+
+
+@pytest.fixture
+def pruned_name(model_name: str, user_models: UserModels) -> str:
+    """The name of a sparse classifier, or of a model of boards.toml that its owner says was pruned."""
+    own = user_models.get(model_name)
+    if own is not None and own.table.sparse is None:
+        pytest.skip(f'[[model]] "{model_name}" declares no sparse mode')
+    return model_name
 
 
 @pytest.fixture(scope="session")

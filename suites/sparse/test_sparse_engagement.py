@@ -12,7 +12,7 @@ from pytest_rknpu import models
 from pytest_rknpu.errors import HarnessError
 from pytest_rknpu.fixtures import ItemRecord, LiveBoard
 from pytest_rknpu.models.recipes import sparse_probes
-from pytest_rknpu.sparsity import INFERENCE, MODES, Kind, Mode, prune_all, prune_onnx, reasons
+from pytest_rknpu.sparsity import MODES, Kind, Mode, prune_all, prune_onnx
 from pytest_rknpu.sparsity.engagement import Shown, judge
 from pytest_rknpu.sparsity.layers import Graph
 from pytest_rknpu.sparsity.rows import shown_by
@@ -29,18 +29,19 @@ MODE_IDS = {mode: f"mode{int(mode)}" for mode in Mode}
 PATTERNS = (Mode.INPUT, Mode.OUTPUT, Mode.INPUT_THEN_OUTPUT)
 
 
-def write_down(shown: Sequence[Shown], record: ItemRecord) -> None:
-    """Every layer with its ratio, and the limits of the guide that it breaks."""
+def built(onnx: bytes, calibration: Floats | None, plan_of: PlanOf, record: ItemRecord) -> list[Shown]:
+    """What the compiler makes of each layer, written down; ``calibration`` None: in float16."""
+    shown = shown_by(onnx, plan_of(onnx, calibration).layers)
     for one in shown:
-        outside = reasons(one.layer, INFERENCE)
         record.measure(f"SparseRatio of {one.layer.name}", str(one.ratio))
-        if outside:
-            record.note(f"{one.layer.name} is outside the guide's limits: {', '.join(outside)}")
+        if one.outside:
+            record.note(f"{one.layer.name} is outside the guide's limits: {', '.join(one.outside)}")
+    return shown
 
 
-def within_limits(shown: Sequence[Shown], kind: Kind) -> list[Shown]:
-    """The layers that the guide promises to be sparse; all of them must have been pruned to ``kind``."""
-    inside = [one for one in shown if not reasons(one.layer, INFERENCE)]
+def within_limits(shown: Sequence[Shown], mode: Mode) -> list[Shown]:
+    """The layers that the guide promises to be sparse; all of them must have been pruned in ``mode``."""
+    inside, kind = [one for one in shown if not one.outside], MODES[mode].kind
     for one in inside:
         if one.kind is not kind:
             raise HarnessError(f"layer {one.layer.name!r} was to hold {kind}, it holds {one.kind}")
@@ -55,10 +56,8 @@ def test_pruned_layers_run_sparse(
 ) -> None:
     """Convolutions and a linear layer within the limits, pruned in each of the four modes."""
     probe = sparse_probes.aligned()
-    pruned, _ = prune_onnx(probe.onnx, mode)
-    shown = shown_by(pruned, plan_of(pruned, probe.calibration).layers)
-    write_down(shown, record)
-    judge(within_limits(shown, MODES[mode].kind), toolkit, board.board.soc)
+    shown = built(prune_onnx(probe.onnx, mode)[0], probe.calibration, plan_of, record)
+    judge(within_limits(shown, mode), toolkit, board.board.soc)
 
 
 @pytest.mark.requirement("SPARSE-01")
@@ -69,10 +68,8 @@ def test_linear_layers_behind_flatten_run_sparse(
 ) -> None:
     """Where a linear layer mostly stands: behind the flattened picture of the last convolution."""
     probe = sparse_probes.flattened()
-    pruned, _ = prune_onnx(probe.onnx, mode)
-    shown = shown_by(pruned, plan_of(pruned, probe.calibration).layers)
-    write_down(shown, record)
-    judge(within_limits(shown, MODES[mode].kind), toolkit, board.board.soc)
+    shown = built(prune_onnx(probe.onnx, mode)[0], probe.calibration, plan_of, record)
+    judge(within_limits(shown, mode), toolkit, board.board.soc)
 
 
 @pytest.mark.requirement("SPARSE-02")
@@ -83,9 +80,7 @@ def test_layers_outside_the_limits_stay_dense(
 ) -> None:
     """All are pruned all the same, so that only the compiler can leave them dense."""
     probe = sparse_probes.beyond()
-    pruned = prune_all(probe.onnx, mode)
-    shown = shown_by(pruned, plan_of(pruned, probe.calibration).layers)
-    write_down(shown, record)
+    shown = built(prune_all(probe.onnx, mode), probe.calibration, plan_of, record)
     judge(shown, toolkit, board.board.soc)
 
 
@@ -96,10 +91,7 @@ def test_float16_layers_stay_dense(
     board: LiveBoard, plan_of: PlanOf, toolkit: str, record: ItemRecord, mode: Mode
 ) -> None:
     """The layers of SPARSE-01, not quantised."""
-    probe = sparse_probes.aligned()
-    pruned, _ = prune_onnx(probe.onnx, mode)
-    shown = shown_by(pruned, plan_of(pruned, None).layers)
-    write_down(shown, record)
+    shown = built(prune_onnx(sparse_probes.aligned().onnx, mode)[0], None, plan_of, record)
     judge(shown, toolkit, board.board.soc)
 
 
@@ -110,9 +102,7 @@ def test_a_trained_model_outside_the_limits_stays_dense(
 ) -> None:
     """digits_unaligned: a classifier pruned 16:4 with odd channel counts, groups and a linear layer."""
     model = models.load("digits_unaligned")
-    shown = shown_by(model.float_onnx, plan_of(model.float_onnx, model.calibration).layers)
-    write_down(shown, record)
-    judge(shown, toolkit, board.board.soc)
+    judge(built(model.float_onnx, model.calibration, plan_of, record), toolkit, board.board.soc)
 
 
 def spoiled(onnx: bytes) -> bytes:
@@ -142,10 +132,7 @@ def test_dense_weights_stay_dense(
 ) -> None:
     """No layer without a pattern runs sparse, though one block of channels is all that is amiss."""
     probe = sparse_probes.aligned()
-    onnx = weights(probe.onnx)
-    plan = plan_of(onnx, probe.calibration)
-    shown = shown_by(onnx, plan.layers)
-    write_down(shown, record)
+    shown = built(weights(probe.onnx), probe.calibration, plan_of, record)
     for one in shown:
         if one.kind is not Kind.NONE:
             raise HarnessError(f"layer {one.layer.name!r} was to hold no pattern, it holds {one.kind}")

@@ -19,13 +19,13 @@ PRUNED = ("digits_aligned_input", "digits_aligned_output", "digits_aligned_grid"
 
 @pytest.mark.requirement("SPARSE-07")
 @pytest.mark.needs("time", "sparse")
-@pytest.mark.parametrize("name", PRUNED)
-def test_sparse_runs_are_not_slower(latency: Latency, effort: Effort, name: str) -> None:
+@pytest.mark.models(*PRUNED)
+def test_sparse_runs_are_not_slower(latency: Latency, effort: Effort, pruned_name: str) -> None:
     """Both builds in one process, interleaved at random; the median of the ratios decides."""
     npu = latency.npu
     models = {
-        "sparse": npu.model(name, sparse_infer=True),
-        "dense": npu.model(name, sparse_infer=False),
+        "sparse": npu.model(pruned_name, sparse_infer=True),
+        "dense": npu.model(pruned_name, sparse_infer=False),
     }
     data = timing_inputs(npu, models["dense"])
 
@@ -46,4 +46,4 @@ def test_sparse_runs_are_not_slower(latency: Latency, effort: Effort, name: str)
         rule,
         disturbances=latency.disturbances(comparison.readings),
     )
-    require_within(npu, f"{name}: sparse by dense", {"ratio": judgement})
+    require_within(npu, f"{pruned_name}: sparse by dense", {"ratio": judgement})

@@ -4,9 +4,9 @@ It is found as an installed distribution (9.9.9) and driven by the real workers 
 "built" file carries its ONNX graph; inference on the board normalises as ``config`` said and runs it by ONNX
 Runtime.
 
-Moods: ``adb`` (devices), ``init`` ("ok", "refuse", "hang"), ``inference`` ("ok", "none", "hang", "pipe",
-"doubled"), ``perf``, ``perf_layers``, ``memory``, ``sdk`` (what the calls return), ``printed`` (what
-eval_perf prints instead).
+Moods: ``adb`` (devices), ``load`` ("ok", "refuse"), ``init`` ("ok", "refuse", "hang"), ``inference`` ("ok",
+"none", "hang", "pipe", "doubled"), ``perf``, ``perf_layers``, ``memory``, ``sdk`` (what the calls return),
+``printed`` (what eval_perf prints instead).
 """
 
 from __future__ import annotations
@@ -58,6 +58,9 @@ class RKNN:
         return MOOD["adb"], []
 
     def load_rknn(self, path):
+        if MOOD.get("load") == "refuse":
+            print("E load_rknn: Invalid RKNN format!")
+            return -1
         content = Path(path).read_bytes()
         description = json.loads(content[88:])
         self.platform, self.model = description["target_platform"][0], description["model"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,16 @@ import pytest
 from connected.conftest import GOOD, INTERNAL, WEIGHTS, SetMood
 
 from pytest_rknpu import models
-from pytest_rknpu.errors import BoardError, BoardLost, ToolkitError
+from pytest_rknpu.errors import BoardError, BoardLost, ToolkitError, UserModelError
+from pytest_rknpu.inventory.model_files import read_models
 from pytest_rknpu.inventory.schema import Board
 from pytest_rknpu.models.execute import run_onnx
-from pytest_rknpu.session import ConnectedSession, open_session
+from pytest_rknpu.session import ConnectedSession, UserModel, open_session
 from pytest_rknpu.session import connected as connected_session
+from pytest_rknpu.session.artifacts import compiled
 from pytest_rknpu.toolchain import board as calls
+from pytest_rknpu.toolchain.board import Device
+from pytest_rknpu.toolchain.process import ChildFailed
 
 DIGITS = models.load("digits_cnn")
 
@@ -146,15 +151,13 @@ def test_target_is_what_models_are_built_for(mood: SetMood) -> None:
 
 
 def test_what_fails_before_the_board_is_no_board_error(mood: SetMood) -> None:
-    from pytest_rknpu.toolchain.process import ChildFailed
-
     with pytest.raises(ChildFailed), connected_session.reaching(board()):
         raise ChildFailed("no", step="build", timed_out=False, words="E build: no")
 
 
 def test_layers_on_simulator_and_board(mood: SetMood) -> None:
     from pytest_rknpu.toolchain import CompileOptions
-    from pytest_rknpu.toolchain.board import Device, analyse_layers
+    from pytest_rknpu.toolchain.board import analyse_layers
 
     options = CompileOptions("rk3588", DIGITS.calibration)
     first, fused = analyse_layers(DIGITS.float_onnx, options, [DIGITS.calibration[:1]], Device("rk3588"))
@@ -165,3 +168,35 @@ def test_layers_on_simulator_and_board(mood: SetMood) -> None:
         0.96,
     )
     assert fused.entire is None
+
+
+def test_a_users_model_that_is_not_loaded_is_its_owners_affair(
+    mood: SetMood, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shipped model is not; and once the board is at work it is the board."""
+    (tmp_path / "digits.onnx").write_bytes(DIGITS.float_onnx)
+    np.savez(tmp_path / "data.npz", x=DIGITS.calibration)
+    keys = {"name": "mine", "path": "digits.onnx", "calibration": "data.npz"}
+    ((table,), _) = read_models(tmp_path / "boards.toml", [keys])
+    with opened() as session:
+        assert session.inference(UserModel(table), DIGITS.calibration[:1])[0].shape == (1, 10)
+        mood(load="refuse")
+        with pytest.raises(UserModelError, match=r'^\[\[model\]\] "mine": .*Invalid RKNN format'):
+            session.inference(UserModel(table), DIGITS.calibration[:1])
+        with pytest.raises(ChildFailed, match="Invalid RKNN format"):
+            session.inference(DIGITS, DIGITS.calibration[:1])
+        mood(init="refuse")
+        with pytest.raises(BoardError, match="Connect to Device Failure"):
+            session.inference(UserModel(table), DIGITS.calibration[:1])
+
+
+def test_each_board_and_model_has_a_log_of_its_own(mood: SetMood) -> None:
+    """That of another failure must not replace it before it is read."""
+    mood(init="refuse")
+    logs = set()
+    for serial, platform in (("A", "rk3588"), ("B", "rk3588"), ("A", "rk3576")):
+        with pytest.raises(ChildFailed) as raised:
+            calls.board_memory(compiled("probe_pointwise", platform), Device(platform, serial))
+        logs.add(str(raised.value).rpartition("whole log: ")[2])
+    assert len(logs) == 3
+    assert all("Connect to Device Failure" in Path(log).read_text() for log in logs)

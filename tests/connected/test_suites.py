@@ -86,6 +86,16 @@ def test_accuracy_runs_there_and_tests_of_the_c_api_do_not(pytester: pytest.Pyte
     assert memory == ("skip", None)
 
 
+@pytest.mark.parametrize(("inference", "outcome"), [("ok", "pass"), ("doubled", "fail")])
+def test_pictures_are_normalised_once_there(
+    pytester: pytest.Pytester, mood: SetMood, inference: str, outcome: str
+) -> None:
+    """ACC-05: mean and deviation are those that the model was built with."""
+    mood(inference=inference)
+    (record,) = run(pytester, "accuracy/test_preparation.py", "-k", "mean_and_deviation")
+    assert (record["outcome"], record["requirement"], record["evidence"]) == (outcome, ["ACC-05"], "hardware")
+
+
 def test_a_wrong_board_fails_accuracy(pytester: pytest.Pytester, mood: SetMood) -> None:
     mood(inference="doubled")
     (record,) = run(pytester, "accuracy/test_accuracy.py", "-k", "float_model and digits_cnn")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ WHERE = '[[model]] "mine", key "calibration"'
 PICTURE = InputForm("input", (1, 3, 4, 5))
 NHWC = InputForm("input", (1, 3, 4, 5), data_nhwc=True)
 VECTOR = InputForm("vector", (1, 7))
+ROWS = np.arange(14, dtype=np.float32).reshape(2, 7)
 
 
 def written(folder: Path, **arrays: Any) -> Path:
@@ -42,7 +44,7 @@ def test_nhwc_is_turned_to_the_graphs_layout(tmp_path: Path) -> None:
 
 
 def test_several_inputs_go_by_name(tmp_path: Path) -> None:
-    file = written(tmp_path, vector=np.ones((2, 7)), input=np.zeros((2, 3, 4, 5)), labels=np.array([1, 0]))
+    file = written(tmp_path, vector=ROWS, input=np.zeros((2, 3, 4, 5)), labels=np.array([1, 0]))
     samples = read_samples(WHERE, file, [PICTURE, VECTOR], labelled=True)
     assert [array.shape for array in samples.inputs] == [(2, 3, 4, 5), (2, 7)]
     assert samples.labels is not None
@@ -51,8 +53,8 @@ def test_several_inputs_go_by_name(tmp_path: Path) -> None:
 
 
 def test_npy_is_one_input(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", np.zeros((3, 7)))
-    assert len(read_samples(WHERE, tmp_path / "x.npy", [VECTOR])) == 3
+    np.save(tmp_path / "x.npy", ROWS)
+    assert len(read_samples(WHERE, tmp_path / "x.npy", [VECTOR])) == 2
 
 
 @pytest.mark.parametrize(
@@ -62,7 +64,12 @@ def test_npy_is_one_input(tmp_path: Path) -> None:
         ({"x": np.zeros((2, 3, 4, 5))}, [NHWC], False, "in the graph's layout"),
         ({"x": np.zeros((0, 7))}, [VECTOR], False, "has 0 samples"),
         ({"x": np.array(["a"])}, [VECTOR], False, "holds <U1, not numbers"),
-        ({"x": np.full((1, 7), np.nan)}, [VECTOR], False, "not finite"),
+        ({"x": np.zeros((2, 4, 5, 3))}, [PICTURE], False, 'say layout = "nhwc" in key "inputs"'),
+        ({"x": np.zeros((2, 1, 4, 5))}, [PICTURE], False, 'key "inputs" says shape and layout'),  # grey
+        ({"x": np.full((1, 7), np.nan)}, [VECTOR], False, "has 7 elements that are not finite"),
+        ({"x": np.full((1, 7), 1e300)}, [VECTOR], False, "not finite as float32"),
+        ({"x": ROWS.astype(np.int64) + 2**24 + 1}, [VECTOR], False, "beyond 2^24"),
+        ({"x": np.full((2, 7), 3.5)}, [VECTOR], False, "all elements are 3.5: nothing can be quantised"),
         ({"a": np.zeros((1, 7)), "b": np.zeros((1, 7))}, [VECTOR], False, "holds 'a', 'b', the model has"),
         (
             {"vector": np.zeros((1, 7))},
@@ -77,8 +84,15 @@ def test_npy_is_one_input(tmp_path: Path) -> None:
             "has 1 and 2 samples",
         ),
         ({"x": np.zeros((2, 7))}, [VECTOR], True, "has no array 'labels'"),
-        ({"x": np.zeros((2, 7)), "labels": np.zeros(2)}, [VECTOR], True, "it has to be whole numbers"),
-        ({"x": np.zeros((2, 7)), "labels": np.zeros(3, int)}, [VECTOR], True, "of shape (2,)"),
+        ({"x": ROWS, "labels": np.zeros(2)}, [VECTOR], True, "it has to be whole numbers"),
+        ({"x": ROWS, "labels": np.zeros(3, int)}, [VECTOR], True, "of shape (2,)"),
+        (
+            {"x": ROWS, "labels": np.array([-1, 3])},
+            [VECTOR],
+            True,
+            "from -1 to 3; classes are counted from 0",
+        ),
+        ({"x": ROWS, "labels": np.array([1, 2**63], np.uint64)}, [VECTOR], True, "to 9223372036854775808"),
     ],
 )
 def test_what_does_not_fit(
@@ -111,6 +125,21 @@ def test_any_bytes_are_refused_in_words(tmp_path_factory: pytest.TempPathFactory
         read_samples(WHERE, file, [VECTOR])
 
 
+@given(st.data())
+def test_a_damaged_archive_is_read_or_refused_in_words(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Compressed, so that what zlib says of it is met too."""
+    file = tmp_path_factory.getbasetemp() / "damaged.npz"
+    np.savez_compressed(file, x=ROWS)
+    content = bytearray(file.read_bytes())
+    for _ in range(data.draw(st.integers(1, 6))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    file.write_bytes(bytes(content[: data.draw(st.integers(0, len(content)))]) or b"x")
+    with contextlib.suppress(ConfigurationError):
+        read_samples(WHERE, file, [VECTOR])
+
+
 @pytest.mark.parametrize("leading", [True, False], ids=["with-leading-1", "without"])
 def test_lists_of_arrays(tmp_path: Path, leading: bool) -> None:
     sample = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
@@ -124,6 +153,20 @@ def test_lists_of_arrays(tmp_path: Path, leading: bool) -> None:
 
 def test_lists_with_pictures_hold_no_arrays(tmp_path: Path) -> None:
     assert read_listed(WHERE, [[tmp_path / "a.jpg"]], [PICTURE]) is None
+
+
+def test_a_list_of_archives_with_several_arrays_is_refused(tmp_path: Path) -> None:
+    written(tmp_path, a=ROWS, b=ROWS).rename(tmp_path / "two.npy")
+    with pytest.raises(
+        ConfigurationError, match=r"two\.npy holds 'a', 'b'; a list names a file for each array"
+    ):
+        read_listed(WHERE, [[tmp_path / "two.npy"]], [InputForm(None, None)])
+
+
+def test_a_constant_list_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "zero.npy", np.zeros((1, 7)))
+    with pytest.raises(ConfigurationError, match="all elements are 0"):
+        read_listed(WHERE, [[tmp_path / "zero.npy"]] * 3, [VECTOR])
 
 
 def test_lists_of_unequal_arrays(tmp_path: Path) -> None:

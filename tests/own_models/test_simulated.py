@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from importlib.util import find_spec
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 from own_models.project import SIMULATED, SIMULATED_SPARSE, Project, figures, of, run_torch, two_inputs
 
 from pytest_rknpu import models
+from pytest_rknpu.models.pictures import png
 from pytest_rknpu.toolchain import toolkit_status
 
 STATUS = toolkit_status()
@@ -77,11 +81,87 @@ def test_torchscript_is_held_against_the_toolkits_float16(project: Project) -> N
     assert any("float16" in note for note in record["notes"])
 
 
+def test_a_model_that_the_toolkit_refuses_is_its_owners_affair(project: Project) -> None:
+    """Its own words, behind the table's name; ACC-07 and MEM-12 as well as ACC-01."""
+    model = onnx.load(project.folder / "digits.onnx")
+    model.opset_import[0].version = 21
+    onnx.save(model, project.folder / "new.onnx")
+    project.boards(SIMULATED, '[[model]]\nname = "new"\npath = "new.onnx"\ncalibration = "normalised.npz"\n')
+    suites = ("accuracy/test_own_models.py", "memory/test_memory_plan.py", "accuracy/test_cpu_operators.py")
+    records = project.run(ACCURACY, *suites, "-k", "sim-new and not quantised")
+    assert len(records) == 4
+    for record in records:
+        assert record["outcome"] == "inconclusive", record
+        assert re.search(r'^\[\[model\]\] "new": RKNN-Toolkit2 .*Unsupport onnx opset 21', record["message"])
+
+
+def test_free_dimensions_are_fixed_by_inputs_without_names(project: Project) -> None:
+    model = onnx.load(project.folder / "digits.onnx")
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    onnx.save(model, project.folder / "free.onnx")
+    project.boards(
+        SIMULATED,
+        '[[model]]\nname = "free"\npath = "free.onnx"\ncalibration = "normalised.npz"\n'
+        "inputs = [{ shape = [1, 3, 16, 16] }]\ntolerances = [{ cosine = 0.99 }]\n",
+    )
+    (record,) = project.run(ACCURACY, "-k", "float_model and free")
+    assert record["outcome"] == "pass", project.output
+
+
+def test_whole_numbers_in_and_one_number_out(project: Project) -> None:
+    """Tokens as int64; a regression, whose one output has no cosine, is judged by its largest error."""
+    random = np.random.default_rng(2)
+    constants = [
+        numpy_helper.from_array(random.normal(size=(20, 8)).astype(np.float32), "table"),
+        numpy_helper.from_array(random.normal(size=(40, 1)).astype(np.float32), "matrix"),
+    ]
+    nodes = [
+        helper.make_node("Gather", ["tokens", "table"][::-1], ["rows"]),
+        helper.make_node("Flatten", ["rows"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "matrix"], ["angle"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "tokens",
+        [helper.make_tensor_value_info("tokens", TensorProto.INT64, [1, 5])],
+        [helper.make_tensor_value_info("angle", TensorProto.FLOAT, [1, 1])],
+        constants,
+    )
+    content = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(content, project.folder / "tokens.onnx")
+    np.savez(project.folder / "tokens.npz", tokens=random.integers(0, 20, (12, 5)))
+    project.boards(
+        SIMULATED,
+        '[[model]]\nname = "tokens"\npath = "tokens.onnx"\ncalibration = "tokens.npz"\n'
+        "tolerances = [{ max_error = 2.0 }]\n",
+    )
+    (record,) = project.run(ACCURACY, "-k", "float_model and tokens")
+    assert record["outcome"] == "pass", project.output
+    assert figures(record)["output 0 compared"] == 12
+
+
+def test_a_calibration_list_in_a_folder_with_a_blank(project: Project) -> None:
+    """RKNN-Toolkit2 splits the lines of a list at blanks; what the user calls folders is not its affair."""
+    folder = project.folder / "my pictures"
+    folder.mkdir()
+    pixels = np.random.default_rng(1).integers(0, 255, (4, 3, 16, 16), np.uint8)
+    for number, picture in enumerate(pixels):
+        (folder / f"{number}.png").write_bytes(png(picture))
+    (folder / "list.txt").write_text("0.png\n1.png\n2.png\n3.png\n")
+    project.boards(
+        SIMULATED,
+        '[[model]]\nname = "blank"\npath = "digits.onnx"\ncalibration = "my pictures/list.txt"\n'
+        "mean = [128, 128, 128]\nstd = [64, 64, 64]\ncpu_operators = 1\n",
+    )
+    (record,) = project.run("accuracy/test_cpu_operators.py", "-k", "blank")
+    assert record["outcome"] == "pass", record["message"]
+
+
 @pytest.mark.skipif(find_spec("tensorflow") is not None, reason="tensorflow is installed")
 def test_tensorflow_lite_without_tensorflow_is_skipped_by_name(project: Project) -> None:
     (project.folder / "net.tflite").write_bytes(b"\x1c\0\0\0TFL3" + bytes(100))
     project.boards(SIMULATED, '[[model]]\nname = "lite"\npath = "net.tflite"\n')
-    records = project.run(ACCURACY, "memory/test_own_plans.py", "-k", "lite")
+    records = project.run(ACCURACY, "memory/test_memory_plan.py", "-k", "lite")
     assert {record["outcome"] for record in records} == {"skip"}
     reasons = [record["message"] for record in records]
     assert (

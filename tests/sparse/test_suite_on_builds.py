@@ -5,7 +5,9 @@ The suite's own test functions run here on doctored logs of RKNN-Toolkit2.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +17,9 @@ from sparse.suite_under_test import board, suite
 
 from pytest_rknpu.errors import ConformanceFailure, HarnessError, ToolkitError, Waived
 from pytest_rknpu.models.recipes import sparse_probes
-from pytest_rknpu.sparsity import Mode, prune_onnx
+from pytest_rknpu.sparsity import Mode, prune_onnx, sparsity_of
+from pytest_rknpu.sparsity.engagement import Ratio, Shown
+from pytest_rknpu.sparsity.layers import Graph
 from pytest_rknpu.toolchain import Plan
 from pytest_rknpu.verdict import ItemRecord
 
@@ -112,6 +116,47 @@ def test_groups_that_run_sparse_fail(record: ItemRecord) -> None:
     both = {f"two_groups_group_{number}": "50%(OC)" for number in (0, 1)}
     with pytest.raises(ConformanceFailure, match=r"two_groups \(it has 2 groups\)"):
         run_02("rk3576", says("beyond1-rk3576", **both), record)
+
+
+@pytest.mark.parametrize(
+    ("test", "mode"),
+    [
+        ("test_linear_layers_behind_flatten_run_sparse", Mode.OUTPUT),
+        ("test_float16_layers_stay_dense", Mode.INPUT),
+        ("test_a_trained_model_outside_the_limits_stays_dense", None),
+    ],
+)
+def test_every_network_is_judged(
+    record: ItemRecord, monkeypatch: pytest.MonkeyPatch, test: str, mode: Mode | None
+) -> None:
+    """Each with the ratios that 2.5.0 gave it, and with one layer that does another thing."""
+    network = {
+        "test_linear_layers_behind_flatten_run_sparse": "flat1",
+        "test_float16_layers_stay_dense": "half0",
+        "test_a_trained_model_outside_the_limits_stays_dense": "unaligned",
+    }[test]
+    said = real_logs.observed()["2.5.0"]["rk3576"][network]
+    data_type = "FLOAT16" if network.startswith("half") else "INT8"
+
+    def judge(ratios: dict[str, str]) -> None:
+        def shown_by(content: bytes, rows: object) -> list[Shown]:
+            graph = Graph(content)
+            return [
+                Shown(layer, sparsity_of(graph.weights(layer)).kind, data_type, Ratio(ratios[layer.name]))
+                for layer in graph.layers()
+            ]
+
+        monkeypatch.setattr(ENGAGEMENT, "shown_by", shown_by)
+        nothing = SimpleNamespace(layers=())
+        arguments = (board("rk3576"), lambda *_: nothing, TOOLKIT, ItemRecord("", (), 0))
+        getattr(ENGAGEMENT, test)(*arguments, *([] if mode is None else [mode]))
+
+    with contextlib.suppress(Waived):
+        judge(said)
+    victim = "linear" if "linear" in said else next(iter(said))
+    other = "0%" if said[victim] != "0%" else "50%(OC)"
+    with pytest.raises(ConformanceFailure, match=victim):
+        judge({**said, victim: other})
 
 
 # SPARSE-03

@@ -10,9 +10,10 @@ import os
 from pathlib import Path
 
 import pytest
+from jobs import Jobs
 
 FAKE = """
-import json, os, struct, sys, threading
+import json, os, resource, struct, sys, threading
 from pathlib import Path
 
 def rknn_file(platform):
@@ -54,6 +55,17 @@ class RKNN:
             sys.exit(3)
         if self.platform == "refuses":
             print("\\x1b[1;31mE\\x1b[0m \\x1b[1;31mbuild: Current target_platform not support this!\\x1b[0m")
+            return -1
+        if self.platform == "chatters":
+            for _ in range(40):
+                os.write(1, b"D RKNN: as is so often the case\\n" * (1 << 15))
+            os.write(1, b"E RKNN: [10:00:00.000] no more to say\\n")
+            return -1
+        if self.platform == "chatters-well":
+            for _ in range(4):
+                print("D RKNN: as is so often the case\\n" * (1 << 15), flush=True)
+        if self.platform == "limited":
+            print("E limits:", *resource.getrlimit(resource.RLIMIT_FSIZE))
             return -1
         if self.platform == "hangs":
             threading.Event().wait(60)
@@ -98,3 +110,11 @@ def toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FAKE_BUILDS", str(builds))
     monkeypatch.setenv("RKNPU_CACHE_DIR", str(tmp_path / "cache"))
     return builds
+
+
+@pytest.fixture
+def jobs(toolkit: Path, tmp_path: Path) -> Jobs:
+    """With a toolkit that imports numpy, as the real one does."""
+    api = tmp_path / "site" / "rknn" / "api.py"
+    api.write_text(f"import numpy\n{api.read_text()}")
+    return Jobs(tmp_path)

@@ -5,6 +5,8 @@ The texts follow what the SDK's documents print and what its users posted; only 
 
 from __future__ import annotations
 
+import contextlib
+import math
 from typing import Any
 
 import pytest
@@ -134,6 +136,7 @@ def test_totals_in_other_forms(report: str | dict[str, Any]) -> None:
         ({}, "its keys: none"),
         ({"fps": 3}, "its keys: fps"),
         ({"total_time": True}, "no total time"),
+        ({"total_time": math.inf}, "no total time"),
         (NEW_LAYERS.replace("121323/921600/921600", "121323 of 921600"), "row of an unknown layout: 2"),
         (NEW_LAYERS.replace("NPU    (1,32", "DSP    (1,32"), "row of an unknown layout: 5"),
     ],
@@ -228,6 +231,10 @@ def test_memory_as_printed_by_1x() -> None:
     [
         ({}, "no weight and no internal and no total memory; its keys: none"),
         ({"weight_memory": 1, "total_memory": 2}, "no internal memory"),
+        (
+            {"weight_memory": math.inf, "internal_memory": math.nan, "total_memory": 2},
+            "no weight and no internal memory",
+        ),
         ({"weight_memory": "1", "internal_memory": 2, "total_memory": 2}, "no weight memory"),
         (
             "System memory:\n    maximum allocation : 39.08 MiB",
@@ -353,3 +360,46 @@ def test_layer_errors_with_a_board() -> None:
 def test_what_is_no_analysis(text: str) -> None:
     with pytest.raises(ToolkitError, match=r"measured no layer|unknown layout"):
         parse_layer_errors(text)
+
+
+def test_layers_that_are_all_zero_have_no_cosine() -> None:
+    """As 2.5.0 writes them for a constant sample; a bar may stand before a word too."""
+    text = ANALYSIS_OF_ZERO
+    layers = parse_layer_errors(text)
+    assert [layer.entire is None or math.isnan(layer.entire) for layer in layers] == [True, False]
+
+
+ANALYSIS_OF_ZERO = """layer_name   simulator_error
+             entire            single
+             cos      euc      cos      euc
+[Input] input                   f_zero |  f_zero    f_zero |  f_zero
+[Conv] first                    0.99999 | 0.1       0.99999 | 0.1
+"""
+
+
+KEYS = (
+    "weight_memory",
+    "internal memory",
+    "total_memory",
+    "other_memory",
+    "total_time",
+    "fps",
+    "api_version",
+)
+FIGURES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), FIGURES))
+def test_any_dict_is_read_or_refused(report: dict[str, Any]) -> None:
+    """What is read are numbers that can be compared: no infinity, nothing that is no number."""
+    with contextlib.suppress(ToolkitError):
+        used = parse_memory(report)
+        assert all(isinstance(size, int) for size in (used.weight, used.internal, used.total))
+    with contextlib.suppress(ToolkitError):
+        assert math.isfinite(parse_performance(report).total_us)
+    with contextlib.suppress(ToolkitError):
+        assert parse_sdk_version(report).api

@@ -178,6 +178,57 @@ def test_an_unknown_layout_names_the_line(old: str, new: str, message: str) -> N
         parse_build_log(TEXT.replace(old, new))
 
 
+def without(part: str) -> str:
+    """The log without the first row that holds ``part``."""
+    lines = TEXT.split("\n")
+    del lines[next(number for number, line in enumerate(lines) if part in line)]
+    return "\n".join(lines)
+
+
+def doctored(pattern: str, new: str) -> str:
+    text, count = re.subn(pattern, new, TEXT, count=1, flags=re.MULTILINE)
+    assert count == 1
+    return text
+
+
+ROW = r"^(D RKNN: \S+ )"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (without(" NPU "), "layers are not numbered from 0 on: rows are missing, or there twice"),
+        (doctored(ROW + r"2 (.* NPU )", r"\g<1>3 \g<2>"), "layers are not numbered from 0 on"),
+        (
+            doctored(ROW + r"(\d+) (.*\| 0x)", r"\g<1>977 \g<3>"),
+            "belongs to layer 977, a .*; the layer table says nothing of it",
+        ),
+        (
+            doctored(ROW + r"(\d+ +)Conv\w*( .*\| 0x)", r"\g<1>\g<2>Sigmoid\g<3>"),
+            "a Sigmoid; the layer table says Conv",
+        ),
+        (doctored(r"(\| 0x0000\w+[ *]0x\w+) 0x\w+", r"\g<1> 0x00000007"), "is not its size of 0x7"),
+    ],
+)
+def test_a_log_that_lost_rows_or_contradicts_itself_is_refused(text: str, message: str) -> None:
+    """What is judged is all of the plan, or nothing."""
+    with pytest.raises(ToolkitError, match=rf"line \d+ on: .*{message}"):
+        parse_build_log(text)
+
+
+def test_a_table_that_is_gone_is_missed() -> None:
+    """Without its rows, too, the log is not taken for that of a model without constants."""
+    rows = [line for line in TEXT.split("\n") if "Const Tensor" not in line]
+    start = next(
+        number
+        for number, line in enumerate(rows)
+        if "Tensor" in line and "NativeShape" not in line and "OrigShape" in line
+    )
+    kept = [line for number, line in enumerate(rows) if number < start or "| 0x" not in line]
+    with pytest.raises(ToolkitError, match=r"has weights, but there is no Const Tensor Information Table"):
+        parse_build_log("\n".join(kept))
+
+
 def test_a_named_line_is_that_of_the_file() -> None:
     lines = TEXT.split("\n")
     wrong = next(number for number, line in enumerate(lines) if "ConvExSwish" in line)

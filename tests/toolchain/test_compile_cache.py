@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,6 +94,17 @@ def test_what_a_killed_process_left_is_cleared(toolkit: Path, tmp_path: Path) ->
     (left / "model.rknn").write_bytes(b"half")
     assert not compiled().cached
     assert not left.parent.exists()
+
+
+def test_what_was_left_for_other_content_goes_after_a_week(toolkit: Path, tmp_path: Path) -> None:
+    """It may never be asked for again. Younger: somebody may be at work there."""
+    unfinished = tmp_path / "cache" / "toolkit" / "unfinished"
+    for name, days in (("old", 8), ("young", 6)):
+        (unfinished / name / "work").mkdir(parents=True)
+        then = time.time() - days * 24 * 3600
+        os.utime(unfinished / name, (then, then))
+    compiled()
+    assert [path.name for path in unfinished.iterdir()] == ["young"]
 
 
 def test_two_processes_compile_one_model_once(toolkit: Path) -> None:

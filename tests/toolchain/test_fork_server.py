@@ -15,84 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jobs import Jobs, alive, children_of, spare_of, wait_until_gone
 
 from pytest_rknpu import models
 from pytest_rknpu.errors import ToolkitError
-from pytest_rknpu.toolchain import CompileOptions, compile_model, fork_server
+from pytest_rknpu.toolchain import CompileOptions, compile_model, fork_server, process
 from pytest_rknpu.toolchain.process import ChildFailed, run_child
 
 MODEL = models.load("probe_pointwise")
-GONE_S = 20.0
-
-#: A worker that does what its request says and tells about its process.
-WORKER = """
-import json, os, random, signal, sys, tempfile, threading
-import numpy, rknn.api
-
-request = json.load(open(sys.argv[1]))
-if request.get("child"):
-    child = os.fork()
-    if child == 0:
-        threading.Event().wait(120)
-    open(request["child"], "w").write(f"{os.getpid()} {child}")
-exec(request.get("code", ""))
-
-def target(number):
-    try:
-        return os.readlink(f"/proc/self/fd/{number}")
-    except FileNotFoundError:
-        return ""
-
-reply = {
-    "ok": True, "pid": os.getpid(), "parent": os.getppid(), "group": os.getpgid(0), "session": os.getsid(0),
-    "folder": os.getcwd(), "argv": sys.argv, "path": sys.path[0], "name": __name__,
-    "temporary": tempfile.gettempdir(), "environment": dict(os.environ), "toolkit": rknn.api.__file__,
-    "random": [random.random(), float(numpy.random.random())], "touched": hasattr(rknn.api, "touched"),
-    "open": sorted(filter(os.path.exists, map(target, os.listdir("/proc/self/fd")))),
-    "out": [target(n) for n in range(3)], "descriptors": len(os.listdir("/proc/self/fd")),
-}
-rknn.api.touched = True
-open(request["reply"], "w").write(json.dumps(reply))
-"""
-
-
-class Jobs:
-    """Runs jobs of WORKER, each in a folder of its own."""
-
-    def __init__(self, base: Path) -> None:
-        self.base = base
-        self.worker = base / "its_worker.py"
-        self.worker.write_text(WORKER)
-        self.count = 0
-
-    def __call__(self, deadline_s: float = 60.0, **request: str) -> Mapping[str, Any]:
-        self.count += 1
-        folder = self.base / f"job{self.count}"
-        folder.mkdir()
-        return run_child(request, folder, "the job", deadline_s, folder.with_suffix(".log"), self.worker)
-
-
-@pytest.fixture
-def jobs(toolkit: Path, tmp_path: Path) -> Jobs:
-    """With a toolkit that imports numpy, as the real one does."""
-    api = tmp_path / "site" / "rknn" / "api.py"
-    api.write_text(f"import numpy\n{api.read_text()}")
-    return Jobs(tmp_path)
-
-
-def alive(process: int) -> bool:
-    try:
-        status = Path(f"/proc/{process}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return status.rpartition(")")[2].split()[0] not in "ZX"
-
-
-def wait_until_gone(*processes: int) -> None:
-    end = time.monotonic() + GONE_S
-    while any(map(alive, processes)):
-        assert time.monotonic() < end, f"still there: {[p for p in processes if alive(p)]}"
-        os.sched_yield()
 
 
 def test_a_job_is_a_process_of_its_own(jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,11 +42,12 @@ def test_a_job_is_a_process_of_its_own(jobs: Jobs, tmp_path: Path, monkeypatch: 
     assert first["random"][1] != second["random"][1]
     expected = {**os.environ, "TMPDIR": second["temporary"]}
     assert second["environment"] == expected
-    # The same as without a server, except for the parent and for what is a process's own.
+    # The same as without a server, except for the parent, what is a process's own and the socket to the host.
     monkeypatch.setattr("pytest_rknpu.toolchain.process.run_forked", lambda *_: None)
     fresh = jobs()
     assert fresh["parent"] == os.getpid()
-    own = {"pid", "parent", "group", "session", "random"}
+    assert fresh["descriptors"] == second["descriptors"] - 1
+    own = {"pid", "parent", "group", "session", "random", "descriptors"}
     same = json.dumps({key: value for key, value in fresh.items() if key not in own})
     assert json.loads(same.replace("job3", "job2")) == {k: v for k, v in second.items() if k not in own}
 
@@ -213,6 +144,40 @@ if not os.path.exists({str(marker)!r}):
     assert after["parent"] not in (before["parent"], os.getpid())
 
 
+def test_the_next_process_is_there_ahead_and_may_be_killed(jobs: Jobs) -> None:
+    before = jobs()
+    spare = spare_of(before["parent"])
+    assert jobs()["pid"] == spare
+    for _ in range(2):
+        killed = spare_of(before["parent"])
+        os.kill(killed, signal.SIGKILL)
+        wait_until_gone(killed)
+        job = jobs()
+        assert job["parent"] == before["parent"]
+        assert job["pid"] != killed
+
+
+def test_a_server_that_answers_no_more_is_replaced(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped while a job hangs: it can neither kill that job nor take another."""
+    monkeypatch.setattr(fork_server, "_REAP_S", 0.5)
+    before = jobs()
+    with pytest.raises(ChildFailed, match="did not end within 2 s"):
+        jobs(deadline_s=2, code="os.kill(os.getppid(), signal.SIGSTOP); threading.Event().wait(120)")
+    wait_until_gone(before["parent"])
+    after = jobs()
+    assert after["parent"] not in (before["parent"], os.getpid())
+
+
+@pytest.mark.usefixtures("toolkit")
+def test_scripts_find_their_neighbours_whatever_the_import_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With PYTHONSAFEPATH a script's own folder is not on it."""
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
+    for run in (process.run_forked, lambda *_: None):
+        monkeypatch.setattr(process, "run_forked", run)
+        with pytest.raises(ToolkitError, match="failed in config"):
+            compile_model(MODEL.float_onnx, CompileOptions("raises"))
+
+
 A_THREAD = """
 import threading
 threading.Thread(target=threading.Event().wait, args=(30,), daemon=True).start()
@@ -267,6 +232,11 @@ def run(name, request):
 
 server = run("first", {})["parent"]
 assert server != os.getpid()
+if sys.argv[3] == "ends":
+    children = Path(f"/proc/{server}/task/{server}/children")
+    while not (spare := children.read_text().split()):
+        os.sched_yield()
+    atexit.register(lambda: print(spare[0]))
 if sys.argv[3] == "killed":
     processes = base / "processes"
     long = {"child": str(processes), "code": "threading.Event().wait(120)"}
@@ -293,6 +263,7 @@ def test_the_server_and_its_jobs_end_with_a_killed_host(jobs: Jobs, tmp_path: Pa
         server, holder = map(int, host.stdout.readline().split())
         try:
             processes = [int(word) for word in (base / "processes").read_text().split()]
+            processes += children_of(server)
             assert all(map(alive, (server, *processes)))
             host.kill()
             host.wait()
@@ -305,8 +276,10 @@ def test_the_server_and_its_jobs_end_with_a_killed_host(jobs: Jobs, tmp_path: Pa
 def test_the_server_ends_with_a_host_that_ends(jobs: Jobs, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", "-c", HOST, str(tmp_path), str(jobs.worker), "ends"]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
-    # The host has waited for it.
-    assert ended.stdout == "False\n"
+    spare, there = ended.stdout.split()
+    # The host has waited for the server, and that for the process that it had for the next job.
+    assert there == "False"
+    assert not Path(f"/proc/{spare}").exists()
     assert ended.stderr == ""
 
 

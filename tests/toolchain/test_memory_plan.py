@@ -15,7 +15,7 @@ from seeding import seeded_overlaps
 from pytest_rknpu.errors import ToolkitError
 from pytest_rknpu.toolchain.build_log import Plan
 from pytest_rknpu.toolchain.fused_graph import FusedGraph, Node, producers, read_fused_graph
-from pytest_rknpu.toolchain.log_rows import Cycles, Layer, MemoryTotal, Placement, TensorRead
+from pytest_rknpu.toolchain.log_rows import Cycles, Layer, MemoryTotal, Placement, TensorRead, Weight
 from pytest_rknpu.toolchain.memory_plan import PlanCheck, check_plan
 
 #: Missed are only moves onto the unused tail of a tensor that is a slice of a Concat.
@@ -229,3 +229,84 @@ def test_what_was_taken_in_belongs_to_the_layer_that_took_it() -> None:
 def test_a_graph_that_is_no_onnx() -> None:
     with pytest.raises(ToolkitError, match="no ONNX file"):
         read_fused_graph(b"\xff\xff\xff")
+
+
+def weight(tensor: str, start: int, end: int, number: int = 1) -> Weight:
+    return Weight(number, "Conv", tensor, "INT8", (16, 16), Placement(start, end, end - start, False))
+
+
+def with_weights(*weights: Weight, total: int = 768) -> Plan:
+    return replace(residual(), weights=weights, weight_total=MemoryTotal(f"{total}B", total, 0))
+
+
+@pytest.mark.parametrize(
+    ("weights", "finding"),
+    [
+        ([weight("a", 0, 256), weight("b", 256, 512)], None),
+        ([weight("a", 0, 256), weight("a", 0, 256, 2)], None),  # two layers use one constant
+        ([weight("a", 0, 256), weight("b", 128, 512)], "'a' (0x0-0x100) and 'b' (0x80-0x200) share memory"),
+        ([weight("a", 0, 256), weight("b", 0, 256)], "the weights 'a' (0x0-0x100) and 'b' (0x0-0x100) share"),
+        ([weight("a", 0, 256), weight("a", 64, 320, 2)], "'a' (0x0-0x100) and 'a' (0x40-0x140) share"),
+        (
+            [weight("a", 0, 256), weight("b", 512, 1024)],
+            "reach from 0x0 to 0x400, the log's weight size is 768B",
+        ),
+    ],
+)
+def test_weights_are_needed_all_the_time(weights: list[Weight], finding: str | None) -> None:
+    findings = check_plan(with_weights(*weights), GRAPH).findings
+    if finding is None:
+        assert findings == ()
+    else:
+        assert any(finding in found for found in findings)
+
+
+def test_internal_memory_begins_behind_the_weights_of_its_arena() -> None:
+    """As on RV1103 and RV1106; elsewhere the internal memory is an arena of its own, and begins at 0."""
+    log = stored("probe_wide-int8-rv1106-2.5.0").log.plan
+    end = max(weight.placement.end for weight in log.weights)
+
+    def moved(row: TensorRead) -> TensorRead:
+        place = row.placement
+        shifted = replace(place, start=place.start - end, end=place.end - end)
+        return replace(row, placement=shifted)
+
+    below = replace(log, reads=tuple(moved(row) for row in log.reads))
+    graph = stored("probe_wide-int8-rv1106-2.5.0").graph
+    assert any("within the weights, which end at" in found for found in check_plan(below, graph).findings)
+
+
+GROUPED = "grouped-int8-rk3576-2.5.0"
+
+
+def test_the_parts_of_a_convolution_of_few_groups_have_writers() -> None:
+    """Split, a convolution for each group and Concat bear names that no node of the graph has."""
+    plan = stored(GROUPED).log.plan
+    known = producers(plan, stored(GROUPED).graph)
+    writers = {
+        name: plan.layer(known[name]) for name in known if name.startswith("/four/Conv_output_0_branch")
+    }
+    assert [layer.name for layer in writers.values() if layer] == [
+        f"Conv:/four/Conv_group_{number}" for number in range(4)
+    ]
+    split = plan.layer(known["/Relu_output_0_branch3"])
+    assert split is not None
+    assert split.op_type == "Split"
+
+
+def test_what_nobody_is_known_to_write_lives_before_its_first_reader() -> None:
+    """Without that the slices of this Concat, which lie in it, would seem to be written by it."""
+    check = check_plan(stored(GROUPED).log.plan, None)
+    assert check.findings == ()
+    assert "/four/Conv_output_0_branch0" in check.unknown
+
+
+def test_a_slice_lies_at_a_row_of_its_whole() -> None:
+    plan, graph = stored(GROUPED).log.plan, stored(GROUPED).graph
+    name = "/four/Conv_output_0_branch1"
+    place = next(row.placement for row in plan.reads if row.tensor == name)
+    for shift, sound in ((0, True), (1, False), (16, False)):
+        start = place.start + shift
+        moved = replace(place, start=start, size=place.end - start)
+        reads = tuple(replace(row, placement=moved) if row.tensor == name else row for row in plan.reads)
+        assert (check_plan(replace(plan, reads=reads), graph).findings == ()) is sound, shift

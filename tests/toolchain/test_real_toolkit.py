@@ -153,6 +153,33 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     return statuses
 
 
+A_BUILD = """
+import json, sys
+imported = set(sys.modules)
+request = json.load(open(sys.argv[1]))
+from rknn.api import RKNN
+toolkit = RKNN(verbose=True)
+toolkit.config(target_platform="rk3588")
+assert toolkit.load_onnx(request["onnx"]) == 0
+assert toolkit.build(do_quantization=False) == 0
+assert toolkit.init_runtime() == 0
+later = sorted(set(sys.modules) - imported)
+open(request["reply"], "w").write(json.dumps({"ok": True, "later": later}))
+"""
+
+
+def test_a_job_finds_imported_what_a_build_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it would import itself costs more than a small build; other versions may import more."""
+    (tmp_path / "job").mkdir()
+    (tmp_path / "model.onnx").write_bytes(POINTWISE.float_onnx)
+    (tmp_path / "worker.py").write_text(A_BUILD)
+    statuses, log = recorded(monkeypatch), tmp_path / "log"
+    request = {"onnx": str(tmp_path / "model.onnx")}
+    reply = process.run_child(request, tmp_path / "job", "the job", 120, log, tmp_path / "worker.py")
+    assert statuses == [0]
+    assert reply["later"] == []
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -15,11 +15,13 @@ from suite_modules import suite
 from pytest_rknpu import models
 from pytest_rknpu.errors import ConformanceFailure, Inconclusive
 from pytest_rknpu.fixtures import ItemRecord
+from pytest_rknpu.inventory.model_table import ModelTable
 from pytest_rknpu.inventory.schema import Board
 from pytest_rknpu.models.execute import run_onnx
 from pytest_rknpu.prebuilt import Predicted, baseline_for
+from pytest_rknpu.session import UserModel
 from pytest_rknpu.session.builds import Build
-from pytest_rknpu.toolchain import BuildLog, Compiled, Plan
+from pytest_rknpu.toolchain import BuildLog, Compiled, CompileOptions, Plan
 from pytest_rknpu.toolchain.cycles import cycles_by_layer
 from pytest_rknpu.toolchain.log_rows import Cycles
 
@@ -61,6 +63,61 @@ def test_a_wrong_total_fails_mem_12_and_no_graph_shows_nothing() -> None:
         judge(build_with(replace(LOG.plan, internal_total=total)), fresh(), "digits_cnn")
     with pytest.raises(Inconclusive, match="no graph"):
         judge(build_with(LOG.plan, None), fresh(), "digits_cnn")
+
+
+def test_a_plan_of_which_half_is_guessed_shows_nothing() -> None:
+    judge = suite("memory/test_memory_plan.py").test_no_two_live_tensors_share_memory
+    nameless = replace(GRAPH, nodes=(), inputs=())
+    layers = tuple(replace(layer, name=f"x:{layer.id}") for layer in LOG.plan.layers)
+    with pytest.raises(Inconclusive, match=r"digits_cnn: the writers of \d+ of \d+ tensors are unknown"):
+        judge(build_with(replace(LOG.plan, layers=layers), nameless), fresh(), "digits_cnn")
+
+
+def own(**limits: object) -> UserModel:
+    """A model of boards.toml with these limits."""
+    return UserModel(ModelTable.model_validate({"name": "mine", "path": "net.onnx", **limits}))
+
+
+@pytest.mark.parametrize(
+    ("limits", "error", "words"),
+    [
+        ({"cpu_operators": 1}, None, ""),
+        (
+            {"cpu_operators": 0},
+            ConformanceFailure,
+            r"1 operators fell .*declared: at most 0: Reshape Reshape:",
+        ),
+        ({"cpu_operators": 0, "per_soc": {"rk3588": {"cpu_operators": 1}}}, None, ""),
+        ({"cpu_operators": 1, "per_soc": {"rk3588": {"cpu_operators": 0}}}, ConformanceFailure, "at most 0"),
+        ({}, pytest.skip.Exception, r"measured, not judged: mine for rk3588 .*\(1 fell to the CPU\)"),
+    ],
+)
+def test_the_owner_of_a_model_says_how_many_operators_may_fall(
+    limits: dict[str, object], error: type[BaseException] | None, words: str
+) -> None:
+    judge = suite("accuracy/test_cpu_operators.py").test_no_undeclared_operator_runs_on_the_cpu
+    built = replace(build_with(LOG.plan)("mine"), own=own(**limits))
+    if error is None:
+        judge(BOARD, lambda name: built, fresh(), "mine")
+    else:
+        with pytest.raises(error, match=words):
+            judge(BOARD, lambda name: built, fresh(), "mine")
+
+
+@pytest.mark.parametrize(
+    ("file", "test"),
+    [
+        ("memory/test_memory_plan.py", "test_no_two_live_tensors_share_memory"),
+        ("accuracy/test_cpu_operators.py", "test_no_undeclared_operator_runs_on_the_cpu"),
+        ("latency/test_predicted_cycles.py", "test_predicted_cycles_have_not_grown"),
+        ("sparse/test_own_sparse_models.py", "test_pruned_layers_run_sparse"),
+        ("sparse/test_own_sparse_models.py", "test_sparse_is_not_slower"),
+    ],
+)
+def test_a_build_log_is_no_evidence_of_a_real_board(file: str, test: str) -> None:
+    """It is the host's, whatever board there is: its results must not be called hardware."""
+    marks = {mark.name: mark.args for mark in getattr(suite(file), test).pytestmark}
+    assert marks["runtimes"] == ("simulator",)
 
 
 def test_a_fall_back_to_the_cpu_fails_acc_06(record: ItemRecord) -> None:
@@ -139,3 +196,46 @@ def test_pictures_that_tell_nothing_apart_show_nothing(
     scores = run_onnx(onnx, PREPARATION.normalise(grey))[0]
     with pytest.raises(Inconclusive, match="red and blue swapped"):
         PREPARATION.judge_preparation(scores, grey, record.measure)
+
+
+@pytest.mark.parametrize(
+    ("by_files", "by_arrays", "without_swap", "error"),
+    [
+        (1, 1, 2, None),
+        (1, 3, 2, ConformanceFailure),  # swapped twice, or never; or laid out in another way
+        (1, 1, 1, Inconclusive),  # without the swap nothing changes
+    ],
+)
+def test_a_channel_order_that_is_not_applied_once_fails_acc_05(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    by_files: float,
+    by_arrays: float,
+    without_swap: float,
+    error: type[Exception] | None,
+) -> None:
+    def scores_of(options: CompileOptions, samples: object, note: object, layout: str) -> np.ndarray:
+        chosen = by_files if options.calibration_files else by_arrays if layout == "nhwc" else without_swap
+        return np.full((24, 10), chosen, np.float32)
+
+    monkeypatch.setattr(PREPARATION, "scores_of", scores_of)
+    if error is None:
+        PREPARATION.test_channel_order_and_layout_are_applied_once(BOARD, fresh(), tmp_path)
+    else:
+        with pytest.raises(error):
+            PREPARATION.test_channel_order_and_layout_are_applied_once(BOARD, fresh(), tmp_path)
+
+
+def test_a_build_that_is_not_float16_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ACC-01 of float16 builds: what int8 gives is refused, what the float model gives is not."""
+    module, model = suite("accuracy/test_float16.py"), models.load("digits_cnn")
+    board = SimpleNamespace(session=SimpleNamespace(soc=SimpleNamespace(toolkit_platform="rk3588")))
+    for onnx, passes in ((model.float_onnx, True), (model.qdq_onnx, False)):
+        monkeypatch.setattr(
+            module, "simulated", lambda _, __, inputs, ___, onnx=onnx: run_onnx(onnx, inputs[0][:, 0])
+        )
+        if passes:
+            module.test_float16_agrees_with_the_float_model(board, fresh(), "digits_cnn")
+        else:
+            with pytest.raises(ConformanceFailure, match="digits_cnn in float16: output 0: cosine"):
+                module.test_float16_agrees_with_the_float_model(board, fresh(), "digits_cnn")

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import resource
+import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -11,7 +16,7 @@ import pytest
 
 from pytest_rknpu import models
 from pytest_rknpu.errors import ConfigurationError, HarnessError, ModelError, ToolkitError
-from pytest_rknpu.toolchain import CompileOptions, compile_model, read_header, simulate
+from pytest_rknpu.toolchain import CompileOptions, compile_model, read_header, simulate, simulate_inputs
 from pytest_rknpu.toolchain.cache import cache_folder
 
 pytestmark = pytest.mark.usefixtures("toolkit")
@@ -61,6 +66,28 @@ def test_a_passed_deadline_ends_the_process() -> None:
     assert time.monotonic() - started < 20
 
 
+def test_an_endless_log_is_bounded_on_disk_and_in_memory(tmp_path: Path) -> None:
+    with pytest.raises(
+        ToolkitError, match=r"E RKNN: \[10:00:00.000\] no more to say; its whole log: "
+    ) as caught:
+        compile_model(MODEL.float_onnx, CompileOptions("chatters"))
+    log = Path(str(caught.value).rpartition(": ")[2])
+    assert log.stat().st_size < 18 << 20
+    assert re.search(r"\n\.\.\. 2\d{7} bytes left out \.\.\.\n", log.read_text())
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    with pytest.raises(ToolkitError, match=f"E limits: {1 << 32} {hard};"):
+        compile_model(MODEL.float_onnx, CompileOptions("limited"))
+
+
+def test_a_log_that_cannot_be_kept_hides_no_error(tmp_path: Path) -> None:
+    (tmp_path / "cache" / "toolkit").mkdir(parents=True)
+    (tmp_path / "cache" / "toolkit" / "failed").write_text("")
+    with pytest.raises(
+        ToolkitError, match=r"failed in config .* its whole log: not kept, as .*cannot be written"
+    ):
+        compile_model(MODEL.float_onnx, CompileOptions("raises"))
+
+
 @pytest.mark.parametrize(
     ("platform", "words"),
     [("mistaken", "asked for mistaken but wrote a model for other"), ("writes-garbage", "no readable model")],
@@ -107,13 +134,26 @@ def test_simulation_of_nothing_or_of_a_mixture() -> None:
         simulate(MODEL.float_onnx, CompileOptions("rk3588"), [])
     with pytest.raises(HarnessError, match="one shape"):
         simulate(MODEL.float_onnx, CompileOptions("rk3588"), [np.zeros((1, 3)), np.zeros((1, 4))])
+    for inputs in ([], [np.zeros((0, 1, 3))], [np.zeros((2, 1, 3)), np.zeros((1, 1, 3))]):
+        with pytest.raises(HarnessError, match="as many samples of each input, at least one"):
+            simulate_inputs(MODEL.float_onnx, CompileOptions("rk3588"), inputs)
 
 
-def test_an_unwritable_cache_says_what_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("RKNPU_CACHE_DIR", str(tmp_path / "file" / "below"))
-    with pytest.raises(ConfigurationError, match="set RKNPU_CACHE_DIR"):
+def test_a_host_that_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*_: object, **__: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setenv("ANOTHER", "environment")  # so that no server is there yet
+    monkeypatch.setattr(subprocess, "Popen", start)
+    with pytest.raises(ToolkitError, match=r"starts no further process .*temporarily unavailable.*ulimit -u"):
         compile_model(MODEL.float_onnx, CompileOptions("rk3588"))
+
+
+def test_no_folder_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    simulate(MODEL.float_onnx, CompileOptions("rk3588"), [MODEL.calibration[:1]])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.raises(ConfigurationError, match=r"no folder for temporary files .*set TMPDIR"):
+        simulate(MODEL.float_onnx, CompileOptions("rk3588"), [MODEL.calibration[:1]])
 
 
 def test_the_cache_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

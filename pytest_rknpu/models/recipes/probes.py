@@ -1,7 +1,7 @@
 """Recipes of the probe models: made-up networks whose outputs tell much about which bytes the NPU read.
 
 All scales are powers of two and all weights lie on their grid, so float32 computes each int8 layer exactly:
-whichever kernel computes it, the bytes are the same.
+whichever kernel computes it without an overflow of its own, the bytes are the same.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Two networks whose layers show what the compiler makes of pruned weights; made when needed, never stored.
+"""Three networks whose layers show what the compiler makes of pruned weights; made when needed, never stored.
 
 Weights are seeded random numbers. ``aligned`` has layers within the guide's limits for sparse inference, and
-a large one whose weights are most of the model; each layer of ``beyond`` is outside one limit, which its name
-says.
+a large one whose weights are most of the model; ``flattened`` has a linear layer behind a flattened picture;
+each layer of ``beyond`` is outside one limit, which its name says.
 """
 
 from __future__ import annotations
@@ -102,6 +102,10 @@ def beyond() -> SparseProbe:
     chain.convolution("inputs_48", 64, 48, 1, 1)
     chain.convolution("outputs_36", 36, 64, 1, 1)
     chain.convolution("inputs_36", 64, 36, 1, 1)
+    chain.convolution("outputs_5", 5, 64, 1, 1)
+    chain.convolution("inputs_5", 64, 5, 1, 1)
+    chain.convolution("outputs_4", 4, 64, 1, 1)
+    chain.convolution("inputs_4", 64, 4, 1, 1)
     chain.convolution("two_groups", 64, 32, 3, 3, groups=2)
     chain.convolution("depthwise", 64, 1, 3, 3, groups=64)
     chain.other("ConvTranspose", "transposed", (64, 64, 3, 3), kernel_shape=[3, 3], pads=[1, 1, 1, 1])

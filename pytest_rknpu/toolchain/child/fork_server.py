@@ -1,10 +1,10 @@
 """Imports RKNN-Toolkit2 once and forks a process per job: ``python fork_server.py CONTROL HOST``.
 
 CONTROL is the number of a socket from which jobs come, each with a socket of its own; HOST is the process
-that they come from. On a job's socket go out STARTED and, when the job's process has ended, its status; its
-other end's closing ends the job. The server ends with CONTROL and its last job, or with HOST. It never
-touches the toolkit after the import and has no thread, so that each job starts as a process does that has
-just imported the toolkit.
+that they come from. On a job's socket go out STARTED and, when the job has ended, its status; its other end's
+closing ends the job. The server ends with CONTROL and its last job, or with HOST. It never touches the
+toolkit after the import and has no thread, so that each job starts as a process does that has just imported
+the toolkit. The process of the next job is forked ahead, while others run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import gc
 import importlib
 import json
 import os
-import runpy
 import select
 import signal
 import socket
@@ -24,21 +23,44 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from importlib.machinery import SourceFileLoader
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 # pytest_rknpu.toolchain.fork_server reads them.
 STARTED, REFUSED, STATUS = b"started", b"refused", struct.Struct("<i")
 LARGEST_JOB = 1 << 16
 _PR_SET_PDEATHSIG = 1
 _THREADS_END_S = 1.0
+#: What RKNN-Toolkit2 2.5.0 imports with its first calls only.
+_LATER = ("pkg_resources", "onnxruntime", "multiprocessing.synchronize")
+
+
+@dataclass
+class Process:
+    """A forked process that waits for its job on the other end of ``channel``; ``exit`` shows its end."""
+
+    number: int
+    exit: int
+    channel: socket.socket
+
+    def close(self) -> None:
+        os.close(self.exit)
+        self.channel.close()
+
+    def end(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.number, signal.SIGKILL)
+        os.waitpid(self.number, 0)
+        self.close()
 
 
 @dataclass
 class Job:
-    """A running job: its process, what shows that it has ended, and the socket to whoever asked for it."""
+    """A running job: its process, and the socket to whoever asked for it."""
 
-    process: int
-    exit: int
+    process: Process
     asker: socket.socket
     abandoned: bool = False
 
@@ -46,77 +68,122 @@ class Job:
         """Ends the job's whole process group. Its process is a zombie at worst, so the number is its own."""
         self.abandoned = True
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self.process, signal.SIGKILL)
-            os.killpg(self.process, signal.SIGKILL)
+            os.kill(self.process.number, signal.SIGKILL)
+            os.killpg(self.process.number, signal.SIGKILL)
 
     def reap(self) -> None:
-        status = os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
+        status = os.waitstatus_to_exitcode(os.waitpid(self.process.number, 0)[1])
         with contextlib.suppress(OSError):
             self.asker.send(STATUS.pack(status))
         self.close()
 
     def close(self) -> None:
-        os.close(self.exit)
+        self.process.close()
         self.asker.close()
 
 
-def serve(control: socket.socket, host: int) -> dict[str, Any] | None:
-    """Runs until there is nothing left to do, then returns None; in each job's process, returns the job."""
-    jobs: list[Job] = []
-    accepting = True
-    while accepting or jobs:
-        askers = [job.asker for job in jobs if not job.abandoned]
-        watched: list[int | socket.socket] = [
-            host,
-            *([control] if accepting else []),
-            *(job.exit for job in jobs),
-            *askers,
+class Server:
+    """Takes jobs from ``control`` until there are no more, or ``host`` (a pidfd) has ended."""
+
+    def __init__(self, control: socket.socket, host: int) -> None:
+        self.control = control
+        self.host = host
+        self.accepting = True
+        self.jobs: list[Job] = []
+        self.spare: Process | None = None
+
+    def serve(self) -> tuple[dict[str, Any], socket.socket] | None:
+        """None at the end; in each job's process, the job and the socket to its asker."""
+        while self.accepting or self.jobs:
+            if self.accepting and self.spare is None:
+                channel = self._fork()
+                if channel is not None:
+                    return _received(channel)
+            ready = select.select(self._watched(), [], [])[0]
+            self._look_after_jobs(ready)
+            if self.host in ready:
+                break
+            if self.spare is not None and self.spare.exit in ready:
+                # Killed from outside. Another takes its place before the next job is accepted.
+                self.spare.end()
+                self.spare = None
+            elif self.control in ready:
+                self._accept()
+        if self.spare is not None:
+            self.spare.end()
+        return None
+
+    def _watched(self) -> list[int | socket.socket]:
+        return [
+            self.host,
+            *([self.control] if self.accepting else []),
+            *([self.spare.exit] if self.spare is not None else []),
+            *(job.process.exit for job in self.jobs),
+            *(job.asker for job in self.jobs if not job.abandoned),
         ]
-        ready = select.select(watched, [], [])[0]
-        for job in jobs:
-            if host in ready or (job.asker in ready and job.exit not in ready):
+
+    def _look_after_jobs(self, ready: list[Any]) -> None:
+        for job in self.jobs:
+            ended = job.process.exit in ready
+            if self.host in ready or (job.asker in ready and not ended):
                 job.kill()
-            if host in ready or job.exit in ready:
+            if self.host in ready or ended:
                 job.reap()
-        jobs = [job for job in jobs if job.asker.fileno() >= 0]
-        if host in ready:
+        self.jobs = [job for job in self.jobs if job.asker.fileno() >= 0]
+
+    def _accept(self) -> None:
+        """Hands a job to the process that waits for it. One whose asker has gone meanwhile is dropped."""
+        message, descriptors, _, _ = socket.recv_fds(self.control, LARGEST_JOB, 1)
+        self.accepting = bool(message)
+        if not descriptors:
+            return
+        asker = socket.socket(fileno=descriptors[0])
+        if select.select([asker], [], [], 0)[0]:
+            asker.close()
+        elif self.spare is None:
+            with contextlib.suppress(OSError):
+                asker.send(REFUSED)
+            asker.close()
+        else:
+            with contextlib.suppress(OSError):
+                asker.send(STARTED)
+                socket.send_fds(self.spare.channel, [message], [asker.fileno()])
+            self.jobs.append(Job(self.spare, asker))
+            self.spare = None
+
+    def _fork(self) -> socket.socket | None:
+        """Makes ``spare`` a new process, if the system has one; there, returns its channel."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        server = os.getpid()
+        try:
+            number = os.fork()
+        except OSError:
+            ours.close()
+            theirs.close()
             return None
-        if control in ready:
-            message, descriptors, _, _ = socket.recv_fds(control, LARGEST_JOB, 1)
-            accepting = bool(message)
-            if descriptors and _fork(socket.socket(fileno=descriptors[0]), jobs):
-                for job in jobs:
-                    job.close()
-                control.close()
-                os.close(host)
-                request: dict[str, Any] = json.loads(message)
-                return request
-    return None
+        if number:
+            theirs.close()
+            self.spare = Process(number, os.pidfd_open(number), ours)
+            return None
+        os.setsid()
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        if os.getppid() != server:
+            os._exit(1)
+        for job in self.jobs:
+            job.close()
+        ours.close()
+        self.control.close()
+        os.close(self.host)
+        return theirs
 
 
-def _fork(asker: socket.socket, jobs: list[Job]) -> bool:
-    """Adds a job; True in its process. A job whose asker has gone meanwhile is not started."""
-    if select.select([asker], [], [], 0)[0]:
-        asker.close()
-        return False
-    server = os.getpid()
-    try:
-        process = os.fork()
-    except OSError:
-        asker.send(REFUSED)
-        asker.close()
-        return False
-    if process:
-        jobs.append(Job(process, os.pidfd_open(process), asker))
-        with contextlib.suppress(OSError):
-            asker.send(STARTED)
-        return False
-    asker.close()
-    os.setsid()
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    if os.getppid() != server:
-        os._exit(1)
-    return True
+def _received(channel: socket.socket) -> tuple[dict[str, Any], socket.socket]:
+    """Waits for the job; without one the process ends."""
+    message, descriptors, _, _ = socket.recv_fds(channel, LARGEST_JOB, 1, socket.MSG_CMSG_CLOEXEC)
+    if not descriptors:
+        os._exit(0)
+    channel.close()
+    return json.loads(message), socket.socket(fileno=descriptors[0])
 
 
 def become(job: dict[str, Any], printed: bytes) -> None:
@@ -140,6 +207,34 @@ def become(job: dict[str, Any], printed: bytes) -> None:
     sys.path[0] = os.path.dirname(job["worker"])
 
 
+def run_script(path: str) -> None:
+    """As ``python path``, but from its stored bytecode, and to the interpreter's ordinary end."""
+    script = ModuleType("__main__")
+    script.__file__ = path
+    sys.modules["__main__"] = script
+    SourceFileLoader("__main__", path).exec_module(script)
+
+
+def tell_end(asker: socket.socket) -> None:
+    """The job is over: its asker need not wait for its process, which still has its memory to give back."""
+    with contextlib.suppress(OSError):
+        asker.send(STATUS.pack(0))
+
+
+def prepare() -> None:
+    """Has ready what the toolkit's first call, load and build would else import and set up in each job.
+
+    That is the work of other libraries; where one is not there, or is not made so, the job does it.
+    """
+    for name in _LATER:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    with contextlib.suppress(Exception):
+        # Both register the schemas of all ONNX operators when they are first asked for one.
+        sys.modules["onnx"].defs.has("Conv")
+        sys.modules["onnxruntime"].capi.onnxruntime_pybind11_state.get_all_operator_schema()
+
+
 def without_threads() -> bool:
     """Whether a fork leaves this process without threads.
 
@@ -157,23 +252,30 @@ def without_threads() -> bool:
 
 
 def main() -> None:
+    if TYPE_CHECKING:
+        from pytest_rknpu.toolchain.child.ending import ending
+    else:
+        from ending import ending  # its neighbour; who wants the constants only does not find it
+
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
     host = os.pidfd_open(int(sys.argv[2]))
     if os.getppid() != int(sys.argv[2]):
         os._exit(1)
     importlib.import_module("rknn.api")
+    prepare()
     if not without_threads():
         os._exit(1)
     printed = os.pread(1, os.fstat(1).st_size, 0)
     # What is there now stays: without this a job's first collection would copy nearly all of it.
     gc.freeze()
-    job = serve(control, host)
-    if job is None:
+    taken = Server(control, host).serve()
+    if taken is None:
         os._exit(0)
+    job, asker = taken
     become(job, printed)
-    # In the name of the script, and to the interpreter's ordinary end: as if started with it.
-    runpy.run_path(job["worker"], run_name="__main__")
+    ending.tell = partial(tell_end, asker)
+    run_script(job["worker"])
 
 
 if __name__ == "__main__":

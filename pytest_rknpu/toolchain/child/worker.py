@@ -8,15 +8,26 @@ returned, are in the reply.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import resource
+import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from pytest_rknpu.toolchain.child.ending import ending
+else:
+    from ending import ending
+
+_LARGEST_FILE, _PR_SET_PDEATHSIG = 1 << 32, 1
 
 
 class StepFailed(Exception):
@@ -28,15 +39,24 @@ class StepFailed(Exception):
 
 
 class Steps:
-    """Runs the toolkit's calls in turn and remembers which one is running."""
+    """Runs the toolkit's calls in turn, remembers which one is running and how long they took in all."""
 
     def __init__(self, marker: Path) -> None:
         self.marker = marker
+        self.step = ""
+        self.seconds = self.processor_seconds = 0.0
 
     def run(self, step: str, call: Callable[[], Any]) -> Any:
-        # On disk before the call: after an abort only this says how far it came.
-        self.marker.write_text(step, encoding="utf-8")
-        return call()
+        if step != self.step:
+            # On disk before the call: after an abort only this says how far it came.
+            self.marker.write_text(step, encoding="utf-8")
+            self.step = step
+        started, used = time.perf_counter(), time.process_time()
+        try:
+            return call()
+        finally:
+            self.seconds += time.perf_counter() - started
+            self.processor_seconds += time.process_time() - used
 
     def succeed(self, step: str, call: Callable[[], Any]) -> None:
         returned = self.run(step, call)
@@ -100,17 +120,28 @@ Task = Callable[[Steps, dict[str, Any]], dict[str, Any]]
 def answer(request: dict[str, Any], task: Task) -> dict[str, Any]:
     steps = Steps(Path(request["marker"]))
     try:
-        return {"ok": True, **task(steps, request)}
+        told = task(steps, request)
+        return {"ok": True, **told, "toolkit_s": steps.seconds, "processor_s": steps.processor_seconds}
     except StepFailed as failure:
         return {"ok": False, "step": failure.step, "message": str(failure)}
     except Exception as error:
         # The toolkit puts a whole traceback into the text of its ValueErrors; its last line is the reason.
         traceback.print_exc()
-        step = steps.marker.read_text(encoding="utf-8") if steps.marker.exists() else "start"
-        return {"ok": False, "step": step, "message": f"{type(error).__name__}: {error}"}
+        return {"ok": False, "step": steps.step or "start", "message": f"{type(error).__name__}: {error}"}
+
+
+def bound() -> None:
+    """An endless log ends here, and the process with whoever started it, should that be killed.
+
+    No model comes near the largest file: an NPU addresses no more.
+    """
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE if hard < 0 else min(hard, _LARGEST_FILE), hard))
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
 
 
 def main(task: Task) -> None:
+    bound()
     request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     reply = json.dumps(answer(request, task))
     unfinished = Path(request["reply"] + ".unfinished")
@@ -120,3 +151,4 @@ def main(task: Task) -> None:
 
 if __name__ == "__main__":
     main(compile_or_simulate)
+    ending.now()

@@ -74,6 +74,10 @@ BUILDS = (
     Build("names", "rk3588", "int8", NEW),
     Build("constant_free", "rk3576", "int8", NEW),
     Build("large", "rk3566", "int8", NEW),
+    Build("grouped", "rk3588", "int8", BOTH),
+    Build("grouped", "rk3576", "int8", BOTH),
+    Build("grouped", "rv1106", "int8", NEW),
+    Build("grouped", "rk3566", "float16", NEW),
 )
 
 

@@ -152,6 +152,21 @@ class Unet(nn.Module):
         return torch.softmax(self.head(fine), 1), torch.tanh(middle)
 
 
+class Grouped(nn.Module):
+    """Convolutions of few groups, which become Split, a convolution each, and Concat; one of many groups."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.four = nn.Conv2d(3, 128, 3, 2, 1), nn.Conv2d(128, 128, 3, 1, 1, groups=4)
+        self.two = nn.Conv2d(128, 64, 3, 1, 1, groups=2)
+        self.many, self.head = nn.Conv2d(64, 64, 3, 1, 1, groups=16), nn.Conv2d(64, 8, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = functional.relu(self.stem(x))
+        x = x + functional.prelu(self.four(x), torch.full((128,), 0.2))
+        return self.head(self.many(torch.sigmoid(self.two(x))))
+
+
 class Operators(nn.Module):
     """Operators that fall to the CPU, one with two outputs, a tensor that one operator reads twice."""
 
@@ -221,6 +236,7 @@ _MODULES: Mapping[str, tuple[type[nn.Module], int]] = {
     "dense": (Dense, 64),
     "unet": (Unet, 64),
     "operators": (Operators, 32),
+    "grouped": (Grouped, 32),
 }
 _GRAPHS: Mapping[str, Callable[[], bytes]] = {
     "names": names,
