@@ -75,12 +75,15 @@ def compare_outputs(reference: NDArray[Any], actual: NDArray[Any]) -> Accuracy:
 def compare_samples(reference: NDArray[Any], actual: NDArray[Any]) -> list[Accuracy]:
     """Compares arrays (N, ...) sample by sample: a model can be right on two inputs and broken on the third.
 
-    Raises as ``compare_outputs``, with the number of the sample.
+    One number for each sample (a class, an angle) has no cosine of its own: such outputs are compared as one
+    vector over the samples. Raises as ``compare_outputs``, with the number of the sample.
     """
     if reference.shape != actual.shape:
         raise ConformanceFailure(f"output has shape {actual.shape}, its reference {reference.shape}")
     if reference.ndim < 1 or reference.shape[0] == 0:
         raise HarnessError("nothing was compared: there is no sample")
+    if reference.shape[0] == reference.size > 1:
+        return [compare_outputs(reference, actual)]
     results = []
     for number, (expected, found) in enumerate(zip(reference, actual, strict=True)):
         try:

@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 
 from pytest_rknpu.measure.quantiles import (
     DEFAULT_ALPHA,
+    QUANTILES,
     Decision,
     bounds,
     sample_quantile,
@@ -49,7 +50,6 @@ Doubles = NDArray[np.float64]
 Processes = Sequence[Doubles]
 Direction = Literal["slower", "faster", "unchanged"]
 
-COMPARED = (0.5, 0.95, 0.99)
 NOISE_FLOOR = 0.01
 """Relative: a smaller change is none."""
 RESAMPLES = 200
@@ -101,14 +101,14 @@ def unfit_to_compare(before: Processes, after: Processes) -> list[str]:
         elif min(samples.size for samples in processes) < LEAST_PROCESSES:
             found.append(f"{side}: a process with fewer than {LEAST_PROCESSES} runs")
         else:
-            found += [f"{side}: {reason}" for reason in instabilities(processes, COMPARED)]
+            found += [f"{side}: {reason}" for reason in instabilities(processes, QUANTILES)]
     return found
 
 
 def change_of(
     before: Processes,
     after: Processes,
-    quantiles: Sequence[float] = COMPARED,
+    quantiles: Sequence[float] = QUANTILES,
     *,
     alpha: float = DEFAULT_ALPHA,
     floor: float = NOISE_FLOOR,

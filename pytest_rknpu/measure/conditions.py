@@ -2,8 +2,9 @@
 words.
 
 A reading is the ``conditions`` of docs/command-lists.md: facts by name, each ``{"value": ..}``, ``{"absent":
-why}`` or ``{"blocked": why}``. Two kinds of sentences come out of readings: what *changed* while samples were
-taken, which makes them unfit to judge; and which clocks are *not fixed*, so that they may change next time.
+why}`` or ``{"blocked": why}``. Three kinds of sentences come out of readings: what *changed* while samples
+were taken, and what *others used* of CPU and NPU, which make them unfit to judge; and which clocks are *not
+fixed*, so that they may change next time.
 """
 
 from __future__ import annotations
@@ -14,8 +15,17 @@ from typing import Any
 
 Reading = Mapping[str, Any]
 
+CLOCK = "clock "
+DISTURBED_BY, UNDISTURBED = "disturbed by", "nothing"
+"""How a result's measurements call a clock, and what disturbed it: comparisons of runs look for them."""
+
 FIXED_GOVERNORS = frozenset({"userspace", "performance", "powersave"})
 """Governors of devfreq and cpufreq under which a clock stays where it is (thermal limits apart)."""
+
+BUSY_CPUS = 0.3
+"""CPUs that others may keep busy, on average: a board at rest uses a tenth of one, and there is a core for
+the runtime, for the agent, and for the NPU's interrupts."""
+_SHORTEST_S = 1.0  # the kernel counts in hundredths of a second
 
 
 def clocks(reading: Reading) -> dict[str, Mapping[str, Any]]:
@@ -53,6 +63,39 @@ def changes(readings: Sequence[Reading]) -> list[str]:
     return list(sentences)
 
 
+def used_by_others(readings: Sequence[Reading]) -> list[str]:
+    """Who else used CPUs between the readings, and the NPU when this session did not; each sentence once.
+
+    The first and the last reading are of an NPU at rest, as far as this session is concerned.
+    """
+    sentences: dict[str, None] = {}
+    busy = cpus_of_others(readings)
+    if busy is not None and busy > BUSY_CPUS:
+        sentences[f"other programs kept {busy:.1f} CPUs busy meanwhile, at most {BUSY_CPUS:g} may be"] = None
+    for reading in (*readings[:1], *readings[-1:]):
+        if npu_load(reading) > 0:
+            loads = ", ".join(f"{load} %" for load in _value(reading, "npu_load"))
+            words = f"another program uses the NPU: its load is {loads} with nothing of ours on it"
+            sentences.setdefault(words)
+    return list(sentences)
+
+
+def npu_load(reading: Reading) -> int:
+    """Percent of the busiest core; 0 where nobody could tell."""
+    return max((int(load) for load in _value(reading, "npu_load") or []), default=0)
+
+
+def cpus_of_others(readings: Sequence[Reading]) -> float | None:
+    """How many CPUs others kept busy, on average, in the worst time between two readings; None: not known."""
+    found = []
+    for before, after in pairwise(readings):
+        old, new = _value(before, "cpu_time"), _value(after, "cpu_time")
+        if old is not None and new is not None and new["at"] - old["at"] >= _SHORTEST_S:
+            others = (new["busy"] - old["busy"]) - (new["own"] - old["own"])
+            found.append(max(0.0, others / (new["at"] - old["at"])))
+    return max(found, default=None)
+
+
 def _clock_changes(before: Reading, after: Reading) -> Iterator[str]:
     now = clocks(after)
     for name, was in clocks(before).items():
@@ -75,19 +118,23 @@ def _cooling(before: Reading, after: Reading) -> Iterator[str]:
 
     Fans do not.
     """
-    states = {device["device"]: device for device in _value(before, "cooling") or []}
-    for device in _value(after, "cooling") or []:
+    states = {device["device"]: device for device in cooling_devices(before)}
+    for device in cooling_devices(after):
         was = states.get(device["device"], {})
-        if not _throttles(device):
-            continue
         if device.get("state"):
             yield f"throttled: cooling device {device['type']} is at {device['state']} of {device['maximum']}"
         elif was.get("state") or _grew(was.get("transitions"), device.get("transitions")):
             yield f"throttled meanwhile: cooling device {device['type']}"
 
 
-def _throttles(device: Mapping[str, Any]) -> bool:
-    return not any(word in str(device.get("type") or "").lower() for word in ("fan", "led", "backlight"))
+def cooling_devices(reading: Reading) -> list[Mapping[str, Any]]:
+    """Those that take clocks away: not fans and the like."""
+    no_clocks = ("fan", "led", "backlight")
+    return [
+        device
+        for device in _value(reading, "cooling") or []
+        if not any(word in str(device.get("type") or "").lower() for word in no_clocks)
+    ]
 
 
 def _too_hot(reading: Reading) -> Iterator[str]:

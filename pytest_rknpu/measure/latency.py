@@ -3,8 +3,10 @@
 One line of budgets is one verdict over several quantiles. It passes where each quantile passes: for a false
 pass the quantile whose budget is broken has to pass, so that its own alpha holds for all together. It fails
 where any quantile fails: that has as many chances as there are quantiles, so that each gets alpha / their
-number. Whatever makes samples unfit to judge (``measure.stability``, disturbed conditions) comes before both:
-neither a pass nor a fail is worth anything then.
+number. Either needs the processes to agree (``measure.processes``): what the binomial decides is inconclusive
+where a t test over the processes does not say so at the same alpha. Whatever makes samples unfit to judge
+(``measure.stability``, disturbed conditions) comes before all that: neither a pass nor a fail is worth
+anything then.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_rknpu.errors import ConfigurationError
+from pytest_rknpu.measure.processes import Votes, alpha_to_pass, votes
 from pytest_rknpu.measure.quantiles import (
     Bounds,
     Decision,
@@ -52,13 +55,18 @@ class QuantileFigures:
 
 @dataclass(frozen=True)
 class LimitVerdict:
-    """What was decided on one limit, and from what. Tails as in ``measure.quantiles``."""
+    """What was decided on one limit, and from what. Tails as in ``measure.quantiles``.
+
+    ``doubt`` is the tail of the processes' votes where it took the binomial's decision back, else None.
+    """
 
     limit: Limit
+    votes: Votes
     count: int
     above: int
     pass_tail: float
     fail_tail: float
+    doubt: float | None
     decision: Decision
 
     def sentence(self, unit: str) -> str:
@@ -68,7 +76,15 @@ class LimitVerdict:
         return (
             f"{name} <= {f'{self.limit.at_most:g} {unit}'.strip()}: {self.decision}, {self.above} of "
             f"{self.count} are above it, {allowed:g} may be (tails: pass {self.pass_tail:.2g}, fail "
-            f"{self.fail_tail:.2g})"
+            f"{self.fail_tail:.2g}){self._doubted()}"
+        )
+
+    def _doubted(self) -> str:
+        if self.doubt is None:
+            return ""
+        return (
+            f"; but the processes differ too much to say so: {', '.join(map(str, self.votes.above))} runs of "
+            f"each (tail {self.doubt:.2g})"
         )
 
 
@@ -118,25 +134,43 @@ def judge(
     """
     if not limits:
         raise ConfigurationError("there is no budget to judge by")
-    samples = np.concatenate(processes)
+    count = sum(samples.size for samples in processes)
     quantiles = [limit.quantile for limit in limits]
     chances = len(limits) * comparisons
     for quantile in quantiles:
-        require_enough(samples.size, quantile, rule.per_look, rule.per_look / chances)
-    verdicts = tuple(_verdict(samples, limit, rule.per_look, chances) for limit in limits)
+        require_enough(count, quantile, rule.per_look, rule.per_look / chances)
+    verdicts = tuple(
+        judge_limit(processes, limit, rule.per_look, rule.per_look / chances) for limit in limits
+    )
     reasons = (*disturbances, *instabilities(processes, quantiles))
     return Judgement(_overall(verdicts, bool(reasons)), verdicts, reasons, "ms")
 
 
-def _verdict(samples: Doubles, limit: Limit, alpha: float, chances: int) -> LimitVerdict:
-    above = int((samples > limit.at_most).sum())
+def judge_limit(
+    processes: Sequence[Doubles], limit: Limit, pass_alpha: float, fail_alpha: float
+) -> LimitVerdict:
+    """The verdict on one limit, as if the samples were fit to judge.
+
+    Raises ConfigurationError for too few.
+    """
+    found = votes(processes, limit.at_most)
+    count, above, quantile = sum(found.runs), sum(found.above), limit.quantile
+    decision = decide(count, above, quantile, pass_alpha, fail_alpha)
+    low, high = found.tails(1.0 - quantile)
+    doubt = None
+    if decision == "pass" and low > alpha_to_pass(quantile, pass_alpha):
+        decision, doubt = "inconclusive", low
+    elif decision == "fail" and high > fail_alpha:
+        decision, doubt = "inconclusive", high
     return LimitVerdict(
         limit=limit,
-        count=samples.size,
+        votes=found,
+        count=count,
         above=above,
-        pass_tail=pass_tail(samples.size, above, limit.quantile),
-        fail_tail=fail_tail(samples.size, above, limit.quantile),
-        decision=decide(samples.size, above, limit.quantile, alpha, alpha / chances),
+        pass_tail=pass_tail(count, above, quantile),
+        fail_tail=fail_tail(count, above, quantile),
+        doubt=doubt,
+        decision=decision,
     )
 
 
@@ -162,9 +196,6 @@ def judge_ratio(
     decision on p50. ``comparisons`` is how many such verdicts make up one result: each fails at alpha / their
     number, as above.
     """
-    samples = np.concatenate(ratios)
-    fail_alpha = rule.per_look / comparisons
-    require_enough(samples.size, 0.5, rule.per_look, fail_alpha)
-    verdict = _verdict(samples, Limit(0.5, at_most), rule.per_look, comparisons)
+    verdict = judge_limit(ratios, Limit(0.5, at_most), rule.per_look, rule.per_look / comparisons)
     reasons = (*disturbances, *instabilities(ratios, [0.5], outliers_matter=False))
     return Judgement(_overall([verdict], bool(reasons)), (verdict,), reasons, "")

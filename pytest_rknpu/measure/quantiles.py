@@ -42,6 +42,8 @@ from pytest_rknpu.errors import ConfigurationError
 Doubles = NDArray[np.float64]
 Decision = Literal["pass", "fail", "inconclusive"]
 
+QUANTILES = (0.5, 0.95, 0.99)
+"""Those that are written down, have budgets, and are compared."""
 DEFAULT_ALPHA = 0.05
 DEFAULT_SAMPLES = 1000
 

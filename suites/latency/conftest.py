@@ -82,9 +82,13 @@ def timed(request: pytest.FixtureRequest, latency: Latency) -> tuple[str, str | 
     if core_mask == ONE_CORE:
         return name, one_core(soc)
     try:
-        return name, core_mask_of(soc, core_mask)
+        known = core_mask_of(soc, core_mask)
     except ConfigurationError as error:
         pytest.skip(str(error))
+    if known not in latency.npu.core_masks:
+        release = ".".join(map(str, latency.npu.session.runtime_release)) or "of unknown version"
+        pytest.skip(f"{latency.npu.session.board.name}: the runtime {release} does not know {known}")
+    return name, known
 
 
 @pytest.fixture

@@ -9,16 +9,16 @@ from pytest_rknpu.fixtures import Effort
 from pytest_rknpu.inventory.budget_table import DEFAULT_ALPHA, DEFAULT_PROCESSES, DEFAULT_SAMPLES
 from pytest_rknpu.measure import quantile_name
 from pytest_rknpu.measure.comparison import (
-    COMPARED,
     Change,
     change_of,
     judge_slower,
     least_runs,
     unfit_to_compare,
 )
-from pytest_rknpu.report.comparison import clocks_moved
+from pytest_rknpu.measure.quantiles import QUANTILES
+from pytest_rknpu.report.compared_latency import clocks_moved
 from pytest_rknpu.report.results import Results
-from pytest_rknpu.report.timed import TimedRuns, timed_runs
+from pytest_rknpu.report.timed import TimedRuns, disturbances, timed_runs
 from pytest_rknpu.session.latency import Latency, record_timing
 from pytest_rknpu.session.timing import time_model
 
@@ -36,7 +36,7 @@ def test_no_slower_than_the_baseline(
     name, core_mask = timed
     stored = _stored_runs(latency, name, core_mask, baseline)
     npu = latency.npu
-    needed = least_runs(COMPARED, DEFAULT_ALPHA)
+    needed = least_runs(QUANTILES, DEFAULT_ALPHA)
     if stored.count < needed:
         raise Inconclusive(
             f"the baseline has {stored.count} runs of {stored.what}; {needed} are needed to bound p99"
@@ -50,7 +50,8 @@ def test_no_slower_than_the_baseline(
     )
     record_timing(latency, timing, DEFAULT_ALPHA)
     found = timing.milliseconds()
-    reasons = latency.disturbances(timing.readings)
+    reasons = [f"the baseline was {reason}" for reason in disturbances(stored.result)]
+    reasons += latency.disturbances(timing.readings)
     reasons += clocks_moved(stored.result.measurements, npu.record.measurements)
     reasons += unfit_to_compare(stored.processes, found)
     what = f"board {npu.session.board.name}: {stored.what} (B) against the baseline (A)"
@@ -70,7 +71,7 @@ def test_no_slower_than_the_baseline(
 
 
 def _stored_runs(latency: Latency, name: str, core_mask: str | None, baseline: Results | None) -> TimedRuns:
-    """What the baseline has of this model on this board, most runs first; skips where it has nothing."""
+    """What the baseline has of this model on this board: undisturbed, then most runs. Skips where nothing."""
     if baseline is None:
         pytest.skip("no baseline: give --rknpu-baseline RUN, or set rknpu_baseline in pytest's ini file")
     board = latency.npu.session.board
@@ -78,7 +79,7 @@ def _stored_runs(latency: Latency, name: str, core_mask: str | None, baseline: R
     own = [
         runs
         for runs in timed_runs(baseline.tests)
-        if (runs.result.board, runs.result.soc, runs.result.evidence) == here
+        if (runs.result.ran_on or runs.result.board, runs.result.soc, runs.result.evidence) == here
     ]
     fitting = [runs for runs in own if (runs.model, runs.core_mask) == (name, core_mask)]
     if not fitting:
@@ -87,7 +88,7 @@ def _stored_runs(latency: Latency, name: str, core_mask: str | None, baseline: R
             f"the baseline {baseline.run.run_id} has no runs of {name} on {core_mask or 'its only core'} of "
             f"{board.name} ({board.soc}, {board.evidence}); it has {', '.join(there) or 'none of that board'}"
         )
-    return max(fitting, key=lambda runs: runs.count)
+    return max(fitting, key=lambda runs: (not disturbances(runs.result), runs.count))
 
 
 def _sentence(change: Change) -> str:

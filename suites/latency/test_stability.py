@@ -11,7 +11,7 @@ from pytest_rknpu.inventory.budget_table import DEFAULT_ALPHA, DEFAULT_PROCESSES
 from pytest_rknpu.inventory.budgets import one_core
 from pytest_rknpu.measure import instabilities
 from pytest_rknpu.session import LoadedModel, code_name
-from pytest_rknpu.session.latency import QUANTILES, Latency, record_timing
+from pytest_rknpu.session.latency import Latency, record_timing
 from pytest_rknpu.session.timing import can_ask_perf_run, time_model
 
 pytestmark = pytest.mark.needs("time")
@@ -51,6 +51,6 @@ def test_latency_is_stable(latency: Latency, probe: LoadedModel, effort: Effort)
     samples = max(200, effort.rounds(DEFAULT_SAMPLES))
     timing = time_model(npu, probe, one_core(npu.soc), samples=samples, processes=DEFAULT_PROCESSES)
     record_timing(latency, timing, DEFAULT_ALPHA)
-    reasons = latency.disturbances(timing.readings) + instabilities(timing.milliseconds(), QUANTILES)
+    reasons = latency.disturbances(timing.readings) + instabilities(timing.milliseconds())
     if reasons:
         raise Inconclusive(f"board {npu.session.board.name} is not stable:\n" + "\n".join(reasons))

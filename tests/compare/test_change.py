@@ -9,7 +9,6 @@ import pytest
 from compare.make import processes
 
 from pytest_rknpu.measure.comparison import (
-    COMPARED,
     LEAST_PROCESSES,
     NOISE_FLOOR,
     Change,
@@ -20,7 +19,7 @@ from pytest_rknpu.measure.comparison import (
     unfit_to_compare,
 )
 from pytest_rknpu.measure.comparison import _order_p as order_p
-from pytest_rknpu.measure.quantiles import bounds
+from pytest_rknpu.measure.quantiles import QUANTILES, bounds
 
 ALPHA = 0.05
 COMPARISONS = 500
@@ -112,7 +111,7 @@ def test_processes_that_differ_weaken_the_evidence() -> None:
     assert change.p_value > 0.01
 
 
-@pytest.mark.parametrize("quantile", COMPARED)
+@pytest.mark.parametrize("quantile", QUANTILES)
 def test_order_statistics_agree_with_their_bounds(quantile: float) -> None:
     """p <= 2 a just where the bounds at confidence 1 - a lie apart."""
     random = np.random.default_rng(19)
@@ -145,7 +144,7 @@ def test_few_runs_bound_nothing() -> None:
     *_, p99 = change_of(*few)
     assert (p99.lower, p99.upper) == (-1.0, math.inf)
     assert p99.p_value == 1.0
-    needed = least_runs(COMPARED, ALPHA)
+    needed = least_runs(QUANTILES, ALPHA)
     assert 0.99**needed <= ALPHA / 2 < 0.99 ** (needed - 1)
     enough = [processes(random, runs=math.ceil(needed / 5)) for _ in "AB"]
     assert all(math.isfinite(change.upper) and change.lower > -1 for change in change_of(*enough))

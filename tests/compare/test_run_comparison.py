@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ from compare.make import processes, run_of, timed
 from report.samples import result
 
 from pytest_rknpu.errors import ConfigurationError
+from pytest_rknpu.report.compared_latency import clocks_moved
 from pytest_rknpu.report.comparison import RunComparison, compare_runs
-from pytest_rknpu.report.comparison_text import comparison_text
+from pytest_rknpu.report.comparison_text import comparison_json, comparison_text
 from pytest_rknpu.verdict import Measurement, Outcome, Samples
 
 
@@ -36,7 +38,9 @@ def compared(before: Any, after: Any) -> RunComparison:
         (Outcome.FAIL, Outcome.PASS, "ceased to fail", False),
         (Outcome.FAIL, Outcome.WAIVED, "ceased to fail", False),
         (Outcome.FAIL, Outcome.INFRA, "other", False),
-        (Outcome.PASS, Outcome.SKIP, "other", False),
+        (Outcome.PASS, Outcome.SKIP, "now skipped", False),
+        (Outcome.PASS, Outcome.WAIVED, "other", False),
+        (Outcome.FAIL, Outcome.SKIP, "other", False),
         (Outcome.INFRA, Outcome.PASS, "other", False),
     ],
 )
@@ -115,7 +119,46 @@ def test_other_clocks_forbid_a_comparison() -> None:
     assert one.reasons == ("clock npu: userspace, 1000 MHz in A, userspace, 800 MHz in B",)
 
 
-@pytest.mark.parametrize("samples", [((),), ((0, 5),), (("x",),), (), ((1.0, float("inf")),)])
+@pytest.mark.parametrize(
+    ("before", "after", "reasons"),
+    [
+        ("userspace, 1000 MHz", "performance, 1000 MHz", 0),  # both leave it alone
+        ("userspace, 1000 MHz", "rknpu_ondemand, 1000 MHz", 1),
+        ("rknpu_ondemand, 1000 MHz", "rknpu_ondemand, 1000 MHz", 0),  # allowed, or else disturbed
+        ("unknown", "unknown", 0),
+        ("userspace, 1000 MHz", None, 1),  # nobody knows how it ran
+        (None, "userspace, 1000 MHz", 1),
+        (None, None, 0),
+    ],
+)
+def test_clocks_that_ran_alike(before: str | None, after: str | None, reasons: int) -> None:
+    sides = [[] if value is None else [Measurement("clock npu", value, "")] for value in (before, after)]
+    assert len(clocks_moved(*sides)) == reasons
+
+
+def test_what_was_disturbed_is_not_compared() -> None:
+    """Also where the samples hold still: a board that was slow throughout looks like a slower version."""
+    draw = random()
+    calm = timed(processes(draw), measurements=(Measurement("disturbed by", "nothing", ""),))
+    hot = timed(processes(draw, 2.2), measurements=(Measurement("disturbed by", "throttled: npu", ""),))
+    assert compared(calm, calm).not_compared == ()
+    for sides, words in (((calm, hot), "B: disturbed by throttled: npu"), ((hot, calm), "A: disturbed by")):
+        found = compared(*sides)
+        (one,) = found.not_compared
+        assert one.reasons[0].startswith(words)
+        assert not found.regressed
+        assert found.open_ends == ["1 timed and not compared"]
+
+
+def test_another_board_of_a_pool_is_another_board() -> None:
+    draw = random()
+    (one,) = compared(timed(processes(draw), ran_on="a"), timed(processes(draw), ran_on="b")).not_compared
+    assert one.reasons == ("another board of those that share the name: a in A, b in B",)
+
+
+@pytest.mark.parametrize(
+    "samples", [((),), ((0, 5),), (("x",),), (), ((1.0, float("inf")),), ((10**400, 5),), ((-5, 5),)]
+)
 def test_samples_that_are_none(samples: Any) -> None:
     good = timed(processes(random()))
     bad = timed(processes(random()), samples=(Samples("run", "ns", samples),))
@@ -123,25 +166,55 @@ def test_samples_that_are_none(samples: Any) -> None:
         compared(good, bad)
 
 
-def test_figures_of_accuracy_and_memory() -> None:
-    def with_figures(cosine: float, size: int, id: str = "ACC-01") -> Any:
-        figures = (
-            Measurement("cosine", cosine, ""),
-            Measurement("internal_bytes", size, "B"),
-            Measurement("kind", str(size), ""),
-            Measurement("sure", size > 1, ""),
-        )
-        return result(requirement=(id,), measurements=figures)
+def with_figures(*figures: tuple[str, Any, str], id: str = "ACC-01") -> Any:
+    return result(requirement=(id,), measurements=tuple(Measurement(*figure) for figure in figures))
 
-    found = compared(with_figures(0.99, 1), with_figures(0.98, 200))
-    assert [(one.name, one.before, one.after, one.unit) for one in found.figures] == [
-        ("cosine", 0.99, 0.98, ""),
-        ("internal_bytes", 1.0, 200.0, "B"),
+
+def test_figures_that_differ_are_listed() -> None:
+    before = with_figures(("max_error", 0.5, ""), ("differ", 1, ""), ("kind", "1", ""), ("sure", False, ""))
+    after = with_figures(("max_error", 0.7, ""), ("differ", 1, ""), ("kind", "2", ""), ("sure", True, ""))
+    found = compared(before, after)
+    assert [(one.name, one.before, one.after, one.worse) for one in found.figures] == [
+        ("max_error", 0.5, 0.7, None)
     ]
     assert not found.regressed
-    assert "internal_bytes 1 -> 200 B" in comparison_text(found)
-    assert compared(with_figures(0.99, 1), with_figures(0.99, 1)).figures == ()
-    assert compared(with_figures(0.9, 1, "SYNC-01"), with_figures(0.8, 2, "SYNC-01")).figures == ()
+    assert "max_error 0.5 -> 0.7" in comparison_text(found)
+    assert compared(before, before).figures == ()
+    elsewhere = [with_figures(("top-1", value, ""), id="SYNC-01") for value in (0.9, 0.5)]
+    assert compared(*elsewhere).figures == ()
+
+
+@pytest.mark.parametrize(
+    ("figures", "worse"),
+    [
+        ((("internal memory", 2**20, "B"), ("internal memory", 2**20 + 2**15, "B")), "memory grew"),
+        ((("top-1", 0.98, ""), ("top-1", 0.96, "")), "accuracy dropped"),
+    ],
+)
+def test_memory_and_accuracy_that_got_worse_are_regressions(figures: Any, worse: str) -> None:
+    """And the other way round they are none; equal ones, however many, never are."""
+    before, after = (with_figures(figure, id="MEM-01") for figure in figures)
+    found = compared(before, after)
+    (one,) = found.figures
+    assert (one.worse, found.regressed) == (worse, True)
+    lines = comparison_text(found).splitlines()
+    assert any(line.strip().startswith(f"{worse}: MEM-01 rk-one (hardware)") for line in lines)
+    assert lines[-1].endswith(
+        "1 larger, 0 less accurate" if "memory" in worse else "0 larger, 1 less accurate"
+    )
+    back = compared(after, before)
+    assert ([one.worse for one in back.figures], back.regressed) == ([None], False)
+    many = [with_figures(figures[0], id="MEM-01")] * 500
+    assert not compare_runs(run_of(*many), run_of(*many)).regressed
+
+
+def test_what_agreed_in_every_bit_and_no_longer_does() -> None:
+    """A record keeps infinity as a word."""
+    found = compared(*(with_figures(("output 0 sqnr", value, "dB")) for value in ("inf", 35.0)))
+    assert [one.worse for one in found.figures] == ["accuracy dropped"]
+    assert json.loads(comparison_json(found))["figures"][0]["before"] == "inf"
+    for value in (10**400, "nan", "many"):
+        assert compared(*(with_figures(("output 0 sqnr", one, "dB")) for one in (40.0, value))).figures == ()
 
 
 def test_versions_that_differ() -> None:
@@ -172,8 +245,18 @@ def test_a_run_without_tests(empty: str) -> None:
 def test_what_only_one_has() -> None:
     extra = result(nodeid="suites/x.py::extra", outcome=Outcome.FAIL)
     found = compare_runs(run_of(result()), run_of(result(), extra))
-    assert "only in B: 1 tests, 1 of them fail; they are not compared" in found.notes
+    assert "only in B: 1 tests (rk-one), 1 of them fail; not compared" in found.notes
     assert not found.regressed
+    assert found.open_ends == []
+
+
+def test_what_passed_and_was_not_run_again_is_an_open_end() -> None:
+    """A board that is missing in B: nothing is known of it."""
+    gone = [result(board="rk-two", nodeid="x"), result(board="rk-two", nodeid="y", outcome=Outcome.FAIL)]
+    found = compare_runs(run_of(result(), *gone), run_of(result()))
+    assert "only in A: 2 tests (rk-two), 1 of them fail; not compared" in found.notes
+    assert found.open_ends == ["1 passed in A and not in B"]
+    assert comparison_text(found).splitlines()[-1] == "no regression shown; 1 passed in A and not in B"
 
 
 def test_notes_on_the_runs() -> None:
@@ -198,6 +281,11 @@ def test_a_clone_and_a_wheel_have_the_same_tests() -> None:
     assert compared(clone, wheel).tests == 1
 
 
-def test_the_last_of_repeated_tests_counts() -> None:
-    again = [result(outcome=Outcome.FAIL), result()]
-    assert compare_runs(run_of(result()), run_of(*again)).outcomes == ()
+def test_a_repeated_test_has_its_worst_outcome_and_its_last_figures() -> None:
+    """As the run has it: a first attempt that fails makes it red."""
+    again = [result(outcome=Outcome.FAIL), with_figures(("iterations", 7, ""), id="SYNC-01")]
+    found = compare_runs(run_of(result()), run_of(*again))
+    (change,) = found.outcomes
+    assert (change.turn, change.after.message) == ("began to fail", "because of fail")
+    assert change.after.measurements[0].value == 7
+    assert compare_runs(run_of(*again), run_of(*again)).outcomes == ()

@@ -9,16 +9,22 @@ from compare.make import CORE, processes, run_of, timed, write
 from latency.conftest import RunSuites
 from latency.test_latency_suites import BOARD, boards, settled, usual_ms
 
+from pytest_rknpu.verdict import Measurement
+
 MODEL = "digits_cnn"
 SUITE = "suites/latency/test_baseline.py"
 TEST = "test_no_slower_than_the_baseline["
+CLOCKS = tuple(
+    Measurement(f"clock {name}", f"userspace, {mhz} MHz", "")
+    for name, mhz in {"npu": 1000, "ddr": 1056, "cpu policy0": 1608}.items()
+)
 
 
 def baseline(folder: Path) -> Path:
     """What was measured on each board, relative to how long it takes now."""
     random = np.random.default_rng(47)
     usual = usual_ms(MODEL)
-    relative = {"faster-before": 0.8, "slower-before": 1.25, "few": 1.0, "silicon": 1.0}
+    relative = {"faster-before": 0.8, "slower-before": 1.25, "few": 1.0, "silicon": 1.0, "elsewhere": 0.8}
     tests = [
         timed(
             processes(random, usual * factor, runs=20 if board == "few" else 80),
@@ -26,6 +32,7 @@ def baseline(folder: Path) -> Path:
             CORE,
             board=board,
             evidence="hardware" if board == "silicon" else "emulator",
+            measurements=CLOCKS if board != "elsewhere" else (),
         )
         for board, factor in relative.items()
     ]
@@ -33,13 +40,14 @@ def baseline(folder: Path) -> Path:
 
 
 def test_verdicts_against_a_stored_run(run_suites: RunSuites, tmp_path: Path) -> None:
-    names = ("faster-before", "slower-before", "few", "silicon")
+    names = ("faster-before", "slower-before", "few", "silicon", "elsewhere")
     text = "".join(BOARD.format(name=name) + 'latency_model = "steady"\n' for name in names)
     expected = {
         f"{TEST}faster-before-": "fail",
         f"{TEST}slower-before-": "pass",
         f"{TEST}few-": "inconclusive",
         f"{TEST}silicon-": "skip",
+        f"{TEST}elsewhere-": "inconclusive",  # nobody wrote down how its clocks ran
     }
     stored = str(baseline(tmp_path))
     run = settled(run_suites, expected, text, SUITE, "-k", MODEL, "--rknpu-baseline", stored)
@@ -47,6 +55,7 @@ def test_verdicts_against_a_stored_run(run_suites: RunSuites, tmp_path: Path) ->
     assert "p50: " in message
     assert "digits_cnn on RKNN_NPU_CORE_0 (B) against the baseline (A)" in message
     assert "has 100 runs of digits_cnn on RKNN_NPU_CORE_0; 368 are needed" in run.message(f"{TEST}few-")
+    assert "clock npu: not recorded in A, userspace, 1000 MHz in B" in run.message(f"{TEST}elsewhere-")
     assert "it has none of that board" in run.message(f"{TEST}silicon-")
     passed = run.results[f"{TEST}slower-before-{MODEL}-one-core]"]
     assert passed["requirement"] == ["LAT-08"]

@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from pytest_rknpu.measure.conditions import changes, clocks, not_fixed
+from pytest_rknpu.measure.conditions import (
+    changes,
+    clocks,
+    cooling_devices,
+    cpus_of_others,
+    not_fixed,
+    used_by_others,
+)
 
 FIXED: dict[str, Any] = {
     "npu_clock": {"value": {"node": "a.npu", "governor": "userspace", "hertz": 10**9, "transitions": 12}},
@@ -36,6 +43,8 @@ FIXED: dict[str, Any] = {
         ]
     },
     "load": {"value": {"minutes_1": 0.1, "minutes_5": 0.1, "minutes_15": 0.1}},
+    "npu_load": {"value": [0, 0, 0]},
+    "cpu_time": {"value": {"busy": 1000.0, "own": 10.0, "at": 50.0}},
 }
 
 
@@ -123,3 +132,39 @@ def test_clocks_that_may_move_are_named() -> None:
 def test_one_reading_says_nothing_of_changes() -> None:
     assert changes([FIXED]) == []
     assert changes([]) == []
+
+
+def later(busy: float, own: float, at: float) -> dict[str, Any]:
+    return changed("cpu_time", "value", to={"busy": 1000.0 + busy, "own": 10.0 + own, "at": 50.0 + at})
+
+
+@pytest.mark.parametrize(
+    ("readings", "busy"),
+    [
+        ([FIXED, later(8.0, 7.5, 10.0)], 0.05),  # ours: runs, and the load of LAT-07
+        ([FIXED, later(8.0, 1.0, 10.0)], 0.7),
+        ([FIXED, later(7.0, 0.0, 10.0), later(8.0, 0.0, 110.0)], 0.7),  # the worst time counts
+        ([FIXED, later(0.5, 0.0, 0.2)], None),  # too short for the kernel's clock
+        ([FIXED, later(5.0, 6.0, 10.0)], 0.0),
+        ([FIXED, changed("cpu_time", to={"absent": "no /proc"})], None),
+        ([FIXED], None),
+    ],
+)
+def test_cpus_that_others_keep_busy(readings: list[dict[str, Any]], busy: float | None) -> None:
+    found = cpus_of_others(readings)
+    assert found is None if busy is None else found == pytest.approx(busy)
+    words = ["other programs kept 0.7 CPUs busy meanwhile, at most 0.3 may be"]
+    assert used_by_others(readings) == (words if busy == 0.7 else [])
+
+
+def test_another_user_of_the_npu_is_seen_where_ours_is_at_rest() -> None:
+    used = changed("npu_load", "value", to=[0, 12, 0])
+    words = "another program uses the NPU: its load is 0 %, 12 %, 0 % with nothing of ours on it"
+    assert used_by_others([used, FIXED]) == used_by_others([FIXED, used]) == [words]
+    assert used_by_others([FIXED, used, FIXED]) == []  # right after a process of ours
+    assert used_by_others([changed("npu_load", to={"blocked": "run as root"})]) == []
+
+
+def test_fans_take_no_clock_away() -> None:
+    assert [device["type"] for device in cooling_devices(FIXED)] == ["devfreq-npu"]
+    assert cooling_devices({}) == []

@@ -12,11 +12,12 @@ from latency.conftest import OpenNpu
 from pytest_rknpu.agent.abi import rknn_query_cmd
 from pytest_rknpu.emulator import open_library
 from pytest_rknpu.emulator.latency import LATENCY_MODELS, THROTTLE_FILE, Pace
-from pytest_rknpu.errors import ConfigurationError
+from pytest_rknpu.errors import BoardError, ConfigurationError
 from pytest_rknpu.measure import instabilities
 from pytest_rknpu.session import Npu, Program, ZeroCopy
 from pytest_rknpu.session.timing import (
     Comparison,
+    _at_rest,
     by_call,
     compare_calls,
     interleaved_order,
@@ -52,8 +53,8 @@ def test_a_run_takes_the_time_of_its_model(npu_of: OpenNpu, undisturbed: bool) -
 
 def test_without_a_model_nothing_waits(npu_of: OpenNpu) -> None:
     npu = npu_of()
-    timing = time_model(npu, npu.model("probe_pointwise"), None, samples=5, processes=1, warm_up=1)
-    assert timing.processes[0].init_ns / 1e6 < STEADY.init
+    timing = time_model(npu, npu.model("probe_pointwise"), None, samples=20, processes=1, warm_up=1)
+    assert min(timing.processes[0].wall_ns) / 1e6 < STEADY.base / 2
 
 
 def test_a_pace_is_a_function_of_its_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,6 +124,25 @@ def test_perf_run_and_sync_follow_the_model(npu_of: OpenNpu) -> None:
     assert syncs[1::2].min() >= 0.35
 
 
+def test_a_deadline_ends_runs_that_really_wait(npu_of: OpenNpu) -> None:
+    """Of the session's own process the loop gives up; a child is killed. The board goes on either way."""
+    npu = npu_of(latency_model="steady")
+    model = npu.model("probe_pointwise")
+    program = Program()
+    io = ZeroCopy("a", model)
+    open_context(program, io, None, timing_inputs(npu, model))
+    program.time_runs([io.context], "runs", count=100_000)
+    with pytest.raises(BoardError, match=r"out of time after \d+ of 100000 timed runs; the board itself"):
+        npu.execute(program, deadline_s=0.5)
+    npu.finish()
+    patient = Program()
+    with patient.child("process", deadline_s=1.0):
+        patient.include(program)
+    assert npu.execute(patient)["process"]["outcome"] == "timeout"
+    timing = time_model(npu, model, None, samples=4, processes=2, warm_up=0)
+    assert len(timing.processes) == 2
+
+
 def test_unknown_models_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="unknown latency model 'slow'; known: steady, "):
         open_library({"soc": "rk3588", "latency_model": "slow"})
@@ -131,6 +151,28 @@ def test_unknown_models_are_refused() -> None:
 def test_every_model_says_what_it_shows() -> None:
     for name, model in LATENCY_MODELS.items():
         assert model.shows, name
+
+
+class OnItsWay:
+    """Stands for an NPU whose driver says these loads, one after the other."""
+
+    def __init__(self, *loads: int) -> None:
+        self.loads = list(loads)
+        self.session = self
+
+    def conditions(self) -> dict[str, object]:
+        return {"npu_load": {"value": [self.loads.pop(0)]}}
+
+
+@pytest.mark.parametrize(("loads", "last"), [((0, 9), 0), ((80, 20, 0, 9), 0), ((80, 70, 60, 50, 9), 50)])
+def test_one_waits_for_an_npu_at_rest(
+    monkeypatch: pytest.MonkeyPatch, loads: tuple[int, ...], last: int
+) -> None:
+    """The driver's load is of the last second; what does not go away is somebody else's."""
+    monkeypatch.setattr("pytest_rknpu.session.timing._LOOK_S", 0.0)
+    npu = OnItsWay(*loads)
+    assert _at_rest(npu)["npu_load"] == {"value": [last]}
+    assert npu.loads == [9]
 
 
 def test_calls_are_compared_in_blocks(npu_of: OpenNpu) -> None:

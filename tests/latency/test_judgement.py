@@ -6,12 +6,20 @@ import numpy as np
 import pytest
 
 from pytest_rknpu.errors import ConfigurationError, ConformanceFailure, Inconclusive
-from pytest_rknpu.measure import Limit, Rule, judge, judge_ratio, quantile_figures, require_enough_for
+from pytest_rknpu.measure import (
+    Limit,
+    Rule,
+    judge,
+    judge_limit,
+    judge_ratio,
+    quantile_figures,
+    require_enough_for,
+)
 from pytest_rknpu.session.latency import require_within
 
 RANDOM = np.random.default_rng(11)
-PROCESSES = [10.0 * np.exp(0.02 * RANDOM.standard_normal(200)) for _ in range(5)]
-ALL = np.sort(np.concatenate(PROCESSES))
+ALL = np.sort(10.0 * np.exp(0.02 * RANDOM.standard_normal(1000)))
+PROCESSES = [RANDOM.permutation(ALL[start::5]) for start in range(5)]  # dealt out: they have the same tails
 
 
 def limits(p50: float, p95: float, p99: float) -> list[Limit]:
@@ -57,6 +65,27 @@ def test_what_cannot_be_judged_is_neither_pass_nor_fail(budget: float) -> None:
     found = judge(drifting, [Limit(0.5, budget)], Rule())
     assert found.decision == "inconclusive"
     assert any(reason.startswith("drift") for reason in found.reasons)
+
+
+def test_processes_that_disagree_decide_nothing() -> None:
+    """455 of 1,000 runs are above the median's budget, which passes; but three processes had them all."""
+    below, above = np.linspace(9.99, 9.999, 200), np.linspace(10.001, 10.01, 200)
+    runs = [np.concatenate([below[:number], above[number:]]) for number in (200, 200, 70, 50, 25)]
+    found = judge_limit(runs, Limit(0.5, 10.0), 0.05, 0.05)
+    assert (found.above, found.decision) == (455, "inconclusive")
+    assert found.pass_tail < 0.05
+    assert found.sentence("ms").endswith(
+        "; but the processes differ too much to say so: 0, 0, 130, 150, 175 runs of each (tail 0.41)"
+    )
+    turned = judge_limit([20.0 - one for one in runs], Limit(0.5, 10.0), 0.05, 0.05)
+    assert (turned.above, turned.decision, turned.fail_tail < 0.05) == (545, "inconclusive", True)
+    alike = [np.concatenate([below[:109], above[109:]])] * 5
+    assert judge_limit(alike, Limit(0.5, 10.0), 0.05, 0.05).decision == "pass"
+
+
+def test_one_process_is_judged_by_its_runs_alone() -> None:
+    """Starts of LAT-02: each is a process of its own."""
+    assert judge_limit([np.linspace(9.0, 9.9, 10)], Limit(0.5, 10.0), 0.05, 0.05).decision == "pass"
 
 
 def test_too_few_samples_are_refused_with_the_number_needed() -> None:

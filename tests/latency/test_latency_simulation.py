@@ -6,13 +6,14 @@ The same on larger numbers, as docs/latency.md has them: benchmarks/latency_rate
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from pytest_rknpu.measure import Limit, Rule, chances, decide, instabilities, judge
+from pytest_rknpu.measure import Limit, Rule, chances, decide, instabilities, judge, judge_limit
 from pytest_rknpu.measure.quantiles import fail_tail, least_above_to_fail, most_above_to_pass, pass_tail
 
 Doubles = NDArray[np.float64]
@@ -53,6 +54,68 @@ def processes(random: np.random.Generator, correlation: float, shift: float = 1.
 
 def budget_of(quantile: float) -> float:
     return math.exp(SPREAD * float(norm.ppf(quantile)))
+
+
+Make = Callable[[np.random.Generator], list[Doubles]]
+
+
+def differing(random: np.random.Generator) -> list[Doubles]:
+    """Processes whose medians differ by a fifth of the spread of their runs: nobody sees it in a plot."""
+    own = 0.2 * random.standard_normal((5, 1))
+    return list(np.exp(0.003 * (random.standard_normal((5, 200)) + own) / math.sqrt(1.04)))
+
+
+def swaying(random: np.random.Generator) -> list[Doubles]:
+    """A slow swing is 9 % of the variance: too little for the correlation from run to run."""
+    slow = np.stack([np.log(one) / SPREAD for one in processes(random, 0.98)])
+    return list(np.exp(0.003 * (0.3 * slow + math.sqrt(0.91) * random.standard_normal((5, 200)))))
+
+
+def in_two_pairs(random: np.random.Generator) -> list[Doubles]:
+    """Every other run depends on the last but one: no correlation of neighbours at all."""
+    lanes = [np.stack([np.log(one) / SPREAD for one in processes(random, 0.6)]) for _ in "ab"]
+    return list(np.exp(0.003 * np.stack(lanes, axis=2).reshape(5, -1)[:, :200]))
+
+
+@pytest.mark.parametrize("make", [differing, swaying, in_two_pairs])
+def test_runs_that_are_alike_within_a_process_mislead_nobody(make: Make) -> None:
+    """On the budget of p50, where a binomial alone would be wrong in a quarter to a half of the sets."""
+    sets = 150
+    random = np.random.default_rng(13)
+    budget = [Limit(0.5, 1.0)]
+    found, alone = [], []
+    for _ in range(sets):
+        runs = make(random)
+        found.append(judge(runs, budget, Rule(ALPHA)).decision)
+        above = int((np.concatenate(runs) > 1.0).sum())
+        alone.append(decide(1000, above, 0.5, ALPHA))
+    assert (sets - alone.count("inconclusive")) / sets > 4 * ALPHA
+    for wrong in ("pass", "fail"):
+        assert found.count(wrong) / sets <= by_chance(ALPHA, sets)
+
+
+def test_a_tail_that_few_processes_have_is_not_passed_easily() -> None:
+    """On the budget of p95, of processes that differ by three tenths of the spread of their runs."""
+    sets = 200
+    random = np.random.default_rng(19)
+    spread = 0.003
+    budget = Limit(0.95, math.exp(spread * float(norm.ppf(0.95))))
+    found, alone = [], []
+    for _ in range(sets):
+        own = 0.3 * random.standard_normal((5, 1))
+        runs = list(np.exp(spread * (random.standard_normal((5, 200)) + own) / math.sqrt(1.09)))
+        verdict = judge_limit(runs, budget, ALPHA, ALPHA)
+        found.append(verdict.decision)
+        alone.append(decide(1000, verdict.above, 0.95, ALPHA))
+    assert alone.count("pass") / sets > 3 * ALPHA
+    assert found.count("pass") / sets <= by_chance(ALPHA, sets)
+
+
+def test_many_short_processes_are_sound() -> None:
+    """A thousand runs of as many processes as boards.toml allows."""
+    random = np.random.default_rng(17)
+    sound = [list(np.exp(SPREAD * random.standard_normal((100, 10)))) for _ in range(60)]
+    assert sum(bool(instabilities(runs)) for runs in sound) <= 3
 
 
 def wrong_and_refused(correlation: float, sets: int) -> tuple[dict[float, float], dict[float, float], float]:

@@ -88,6 +88,10 @@ def check_record(result: dict) -> None:
     assert (figures["model"], figures["core mask"]) == ("digits_cnn", "RKNN_NPU_CORE_0")
     assert (figures["runs"], figures["processes"]) == (200, 5)
     assert figures["clock npu"] == "userspace, 1000 MHz"
+    assert figures["disturbed by"] == "nothing"
+    for name in ("temperature npu-thermal (thermal_zone0)", "load", "NPU load"):
+        assert {f"{name} before", f"{name} after"} <= set(figures)
+    assert figures["throttling by thermal-devfreq-0 (cooling_device0), state"] == 0
     assert 0 < figures["binding per call"] < 100
     (samples,) = result["samples"]
     assert (samples["name"], samples["unit"]) == ("run", "ns")
@@ -187,12 +191,23 @@ def test_memory_budgets_are_judged_in_software_too(run_suites: RunSuites) -> Non
     text = BOARD.format(name="roomy") + BOARD.format(name="tight") + BOARD.format(name="none")
     text += budget("roomy", weight_bytes=10**6, internal_bytes=10**6)
     text += budget("tight", weight_bytes=100, internal_bytes=10**6)
+    text += budget("tight", weight_bytes=100, core_mask="0_1")  # said once all the same
+    text += budget("none", model="probe_chain", dma_bytes=10**7)  # a model that has an item only for that
     run = run_suites(text, "suites/memory/test_size_budgets.py")
-    outcomes = {result["board"]: result["outcome"] for result in run.results.values()}
-    assert outcomes == {"roomy": "pass", "tight": "fail", "none": "skip"}, run.output[-3000:]
-    message = run.message("test_memory_stays_within_its_budget[tight]")
-    assert "digits_cnn RKNN_NPU_CORE_0 weight_bytes is " in message
+    outcomes = {name.partition("[")[2]: result["outcome"] for name, result in run.results.items()}
+    judged = {name: outcome for name, outcome in outcomes.items() if outcome != "skip"}
+    assert judged == {
+        "roomy-digits_cnn]": "pass",
+        "tight-digits_cnn]": "fail",
+        "none-probe_chain]": "pass",
+    }, run.output[-3000:]
+    message = run.message("test_memory_stays_within_its_budget[tight-digits_cnn")
+    assert message.count("weight_bytes of digits_cnn is ") == 1
     assert ", its budget 100" in message
+    assert "measured, not judged" in run.message("test_memory_stays_within_its_budget[none-digits_cnn")
+    result = run.results["test_memory_stays_within_its_budget[roomy-digits_cnn]"]
+    sizes = {figure["name"]: figure["value"] for figure in result["measurements"]}
+    assert min(sizes["weight_bytes"], sizes["internal_bytes"], sizes["dma_bytes"]) > 0
 
 
 def test_a_budget_names_further_core_masks_to_time(run_suites: RunSuites) -> None:
@@ -206,6 +221,17 @@ def test_a_budget_names_further_core_masks_to_time(run_suites: RunSuites) -> Non
         "digits_cnn-RKNN_NPU_CORE_0_1",
         "probe_chain-one-core",
     }
+
+
+def test_a_core_mask_that_the_runtime_does_not_know_yet(run_suites: RunSuites) -> None:
+    """The SoC has it, so that the budget is right; to fail the board for it would not be."""
+    text = BOARD.format(name="old") + 'latency_model = "steady"\nruntime_version = "1.6.0"\n'
+    run = run_suites(
+        text + budget("old", p50_ms=1.0, core_mask="ALL"), "suites/latency/test_budgets.py", "-k", "ALL"
+    )
+    assert {result["outcome"] for result in run.results.values()} == {"skip"}, run.output[-3000:]
+    message = run.message("test_runs_stay_within_their_budget[old-")
+    assert message == "old: the runtime 1.6.0 does not know RKNN_NPU_CORE_ALL"
 
 
 def test_implausible_units_are_warned_of_at_the_start(run_suites: RunSuites) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,14 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from pytest_rknpu.errors import ConformanceFailure, HarnessError, Inconclusive
-from pytest_rknpu.measure import Accuracy, compare_outputs, compare_samples, worst
+from pytest_rknpu.measure import (
+    Accuracy,
+    Tolerance,
+    compare_outputs,
+    compare_samples,
+    judge_outputs,
+    worst,
+)
 from pytest_rknpu.measure.accuracy import degenerate
 
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, max_side=5)
@@ -162,10 +170,41 @@ def test_a_degenerate_sample_is_named() -> None:
         compare_samples(reference, actual)
 
 
-def test_one_element_a_sample_is_mistrusted() -> None:
-    scores = np.arange(4, dtype=np.float32).reshape(4, 1)
+def test_one_element_a_sample_is_compared_over_the_samples() -> None:
+    """An angle, a class: no cosine of its own, but a largest error, and a bias."""
+    angles = np.arange(4, dtype=np.float32).reshape(4, 1)
+    wrong = angles.copy()
+    wrong[2] += 0.5
+    (accuracy,) = compare_samples(angles, wrong)
+    assert accuracy.count == 4
+    assert (accuracy.max_error, accuracy.bias) == (pytest.approx(0.5), pytest.approx(0.125))
+    with pytest.raises(Inconclusive, match="constant"):
+        compare_samples(np.ones((4, 1)), angles)
     with pytest.raises(Inconclusive, match="one element"):
-        compare_samples(scores, scores)
+        compare_samples(angles[:1], angles[:1])
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "judged"),
+    [
+        (Tolerance(0.99, -inf, inf, inf), False),
+        (Tolerance(-1.0, 20.0, inf, inf), False),
+        (Tolerance(0.99, -inf, 0.6, inf), True),
+        (Tolerance(-1.0, -inf, inf, 0.2), True),
+        (Tolerance(-1.0, -inf, inf, inf), True),  # nothing is declared: it is measured
+    ],
+)
+def test_over_single_elements_a_cosine_judges_none_of_them(tolerance: Tolerance, judged: bool) -> None:
+    angles = np.arange(400, dtype=np.float32).reshape(400, 1)
+    wrong = angles.copy()
+    wrong[3] = 2.5
+    if judged:
+        assert judge_outputs([angles], [wrong], [tolerance], lambda *_: None) == []
+    else:
+        with pytest.raises(
+            Inconclusive, match=r"output 0 has one element for each sample, .*declare max_error"
+        ):
+            judge_outputs([angles], [wrong], [tolerance], lambda *_: None)
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 10), ()])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pytest_rknpu.errors import ConformanceFailure, HarnessError, Inconclusive
-from pytest_rknpu.measure import Top1, count_top1
+from pytest_rknpu.measure import Top1, count_top1, judge_top1
 
 LABELS = np.array([0, 1, 2])
 
@@ -40,3 +40,27 @@ def test_data_that_yield_no_figure(
 ) -> None:
     with pytest.raises(error, match=words):
         count_top1(scores, labels)
+
+
+def scores_of(answers: np.ndarray) -> np.ndarray:
+    return np.eye(10, dtype=np.float32)[answers]
+
+
+def test_labels_of_other_samples_judge_nothing() -> None:
+    """The reference is then right by chance, and a board that is wrong throughout would lose nothing."""
+    answers = np.arange(60) % 10
+    labels = np.roll(answers, 1)
+    with pytest.raises(Inconclusive, match=r"right on 0 of 60 labels, and one class alone is 6 of them"):
+        judge_top1(scores_of(answers), scores_of(answers), labels, 0.01, lambda *_: None)
+
+
+def test_a_drop_that_a_constant_answer_would_keep_to_judges_nothing() -> None:
+    """54 of 60 labels are class 0: of a reference that knows all, 10 % fewer are what a constant gets."""
+    labels = np.where(np.arange(60) < 54, 0, 1)
+    for drop, judged in ((0.05, True), (0.1, False)):
+        if judged:
+            assert judge_top1(scores_of(labels), scores_of(labels), labels, drop, lambda *_: None) == []
+            assert judge_top1(scores_of(labels), scores_of(0 * labels), labels, drop, lambda *_: None)
+        else:
+            with pytest.raises(Inconclusive, match="an output that never changes would pass"):
+                judge_top1(scores_of(labels), scores_of(labels), labels, drop, lambda *_: None)
