@@ -28,15 +28,29 @@ from pytest_rknpu.agent import bootstrap_source, sources
 SOURCE = r"""
 #include <stdint.h>
 #include <time.h>
-static int64_t now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec *
-1000000000LL + t.tv_nsec; } int rknn_run(uint64_t context, void *extend) {
+
+static int64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+int rknn_run(uint64_t context, void *extend) {
     int64_t end = now() + 1000000;
     while (now() < end) {}
     return 0;
 }
-int rknn_init(uint64_t *context, void *model, uint32_t size, uint32_t flags, void *extend) { *context = 1;
-return 0; } int rknn_destroy(uint64_t context) { return 0; } void c_loop(int64_t *samples, int count, int64_t
-*whole) {
+
+int rknn_init(uint64_t *context, void *model, uint32_t size, uint32_t flags, void *extend) {
+    *context = 1;
+    return 0;
+}
+
+int rknn_destroy(uint64_t context) {
+    return 0;
+}
+
+void c_loop(int64_t *samples, int count, int64_t *whole) {
     int64_t begin = now();
     for (int run = 0; run < count; run++) {
         int64_t start = now();

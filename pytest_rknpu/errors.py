@@ -30,6 +30,24 @@ class BoardLost(BoardError):
     """The link to a board ended, or a command list passed its deadline."""
 
 
+class LeaseLost(BoardLost):
+    """The board was taken away from this run while it used it: what it saw since may be another's doing."""
+
+
+class BoardUnfit(BoardError):
+    """A board that came back after a loss, but not as it was; the message says in what."""
+
+
+class BoardChanged(BoardUnfit):
+    """A board that came back with other versions, or another board in its place."""
+
+
+class BoardQuarantined(BoardError):
+    """A board gets no more tests in this run. The one that raised this was not tried; the first cause is
+    named.
+    """
+
+
 class LeaseTimeout(BoardError):
     """Somebody else held the board for longer than the limit; the message names the holder."""
 
@@ -49,3 +67,10 @@ class Waived(RknpuError):
 
 class Inconclusive(RknpuError):
     """The evidence does not suffice to say pass or fail (outcome ``inconclusive``, never green)."""
+
+
+class UserModelError(Inconclusive):
+    """A ``[[model]]`` of boards.toml, or a file that it names, cannot be used as it is; its owner mends it.
+
+    Nothing is known of the requirement then, and neither board nor this package is to blame.
+    """

@@ -18,6 +18,7 @@ from pytest_rknpu.farm.run import RUN, Effort, derive_seed
 from pytest_rknpu.farm.slots import SLOTS, LiveBoard
 
 if TYPE_CHECKING:
+    from pytest_rknpu.inventory.budget_table import Budget
     from pytest_rknpu.session import ConnectedSession, Npu, SimulatorSession, Subject, UserModels
     from pytest_rknpu.session.builds import Build
     from pytest_rknpu.session.latency import Latency
@@ -33,6 +34,7 @@ __all__ = [
     "ItemRecord",
     "LiveBoard",
     "board",
+    "budgets",
     "build",
     "connected",
     "effort",
@@ -96,6 +98,16 @@ def npu(
 
 
 @pytest.fixture
+def budgets(request: pytest.FixtureRequest, board: LiveBoard) -> tuple[Budget, ...]:
+    """The ``[[budget]]`` tables that hold for a board, one for each model and core mask.
+
+    Where there is one for the board and one for its SoC they are one, and the board's keys go first. A test
+    that uses `model_name` as well has an item for each model that a budget names.
+    """
+    return request.config.stash[RUN].budgets_for(board.session.board)
+
+
+@pytest.fixture
 def latency(request: pytest.FixtureRequest, board: LiveBoard) -> Iterator[Latency]:
     """Timing on a board, its clocks pinned where boards.toml says so. Mark the test ``needs("time")``.
 
@@ -108,7 +120,7 @@ def latency(request: pytest.FixtureRequest, board: LiveBoard) -> Iterator[Latenc
         pytest.skip(board.board.without_time)
     npu = request.getfixturevalue("npu")
     with pinned_clocks(npu) as pinned:
-        yield Latency(npu, request.config.stash[RUN].file.budgets, pinned)
+        yield Latency(npu, request.config.stash[RUN].budgets_for(board.session.board), pinned)
 
 
 @pytest.fixture
@@ -125,7 +137,8 @@ def inference(request: pytest.FixtureRequest, board: LiveBoard) -> Inference:
     from pytest_rknpu.session import inference as ways
 
     if board.board.runtime == "simulator":
-        return partial(ways.simulate, cast("SimulatorSession", board.session))
+        record: ItemRecord = request.getfixturevalue("record")
+        return partial(ways.simulate, cast("SimulatorSession", board.session), note=record.note)
     if board.board.runtime == "connected":
         return cast("ConnectedSession", board.session).inference
     return partial(ways.infer, request.getfixturevalue("npu"))
@@ -155,16 +168,16 @@ def model_name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def subject(model_name: str, user_models: UserModels) -> Subject:
-    """The model of that name with what to feed it and what to hold it to."""
+def subject(model_name: str, user_models: UserModels, board: LiveBoard) -> Subject:
+    """The model of that name with what to feed it and what to hold it to on the board's SoC."""
     from pytest_rknpu.session import subject_of
 
-    return subject_of(model_name, user_models)
+    return subject_of(model_name, user_models, board.board.platform)
 
 
 @pytest.fixture
 def build(request: pytest.FixtureRequest, board: LiveBoard) -> BuildOf:
-    """``build(name)``: a shipped model as RKNN-Toolkit2 compiles it for the board's SoC, with its build log.
+    """``build(name)``: a model as RKNN-Toolkit2 compiles it for the board's SoC, with its build log.
 
     Skips with the proof where nothing is compiled. What the other collected tests of this board ask for (by
     their parameter ``model_name``) is compiled at the same time.
@@ -175,8 +188,9 @@ def build(request: pytest.FixtureRequest, board: LiveBoard) -> BuildOf:
     if proof is not None:
         pytest.skip(proof)
     platform = board.board.platform
-    builds.build_ahead(platform, _models_to_build(request.session.items, board.board.name))
-    return partial(builds.build_of, platform)
+    own = request.getfixturevalue("user_models") if request.config.stash[RUN].models else None
+    builds.build_ahead(platform, _models_to_build(request.session.items, board.board.name), own)
+    return partial(builds.build_of, platform, own=own)
 
 
 def _models_to_build(items: list[pytest.Item], board: str) -> list[str]:

@@ -28,7 +28,7 @@ from pytest_rknpu.farm.collecting import (
 )
 from pytest_rknpu.farm.model_names import parametrise_models
 from pytest_rknpu.farm.options import add_markers, add_options
-from pytest_rknpu.farm.run import RUN, Origin, run_of
+from pytest_rknpu.farm.run import RUN, Origin, Run, run_of
 from pytest_rknpu.farm.slots import SLOTS, Slots
 
 if TYPE_CHECKING:
@@ -111,15 +111,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         problem = str(error)
     if any(OURS in item.stash for item in items):
         from pytest_rknpu.farm.progress import show_compiles
-        from pytest_rknpu.report import item_hooks
+        from pytest_rknpu.report import item_hooks, loss_hooks
 
+        problem = problem or _waivers_problem(run)
         config.pluginmanager.register(item_hooks, "rknpu-items")
+        config.pluginmanager.register(loss_hooks, "rknpu-losses")
+        config.pluginmanager.register(loss_hooks.Counting(config), "rknpu-counting")
         show_compiles(config)
         problem = problem or problems.first
     if _is_worker(config):
         _tell_controller(config, items, problem)
     elif problem is not None:
         raise pytest.UsageError(problem)
+
+
+def _waivers_problem(run: Run) -> str | None:
+    """What is wrong with waivers.toml: known before any board is touched."""
+    try:
+        _ = run.waivers
+    except ConfigurationError as error:
+        return str(error)
+    return None
 
 
 def _keep_required(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -150,7 +162,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         return None
     from pytest_rknpu.farm.schedule import BoardScheduling
 
-    return BoardScheduling(config, log, config.stash[_COLLECTOR].machine_of)
+    run, collector = config.stash[RUN], config.stash[_COLLECTOR]
+    try:
+        seconds_of = collector.seconds_of()
+    except ConfigurationError as error:
+        raise pytest.UsageError(f"--rknpu-durations: {error}") from None
+    return BoardScheduling(config, log, collector.station_of, lambda: run.places, seconds_of)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -23,8 +23,8 @@ from pytest_rknpu.errors import ConfigurationError
 class Fault:
     """One way in which a board can be broken.
 
-    ``layer`` is who is at fault: cache, driver, runtime, hardware or system; "choice" where nobody is, "loss" where
-    the board is lost by it, so that nothing can be judged.
+    ``layer`` is who is at fault: cache, driver, runtime, hardware or system; "choice" where nobody is, "loss"
+    where the board is lost by it, so that nothing can be judged.
     ``requirements`` are ids of the catalogue of which each must turn red on a board that can show it.
     ``parameters`` are the choices by key, the default first. ``effort`` is the least one (``--rknpu-effort``)
     at which it must be caught: what strikes seldom needs many rounds.
@@ -328,7 +328,9 @@ _TABLE = (
 
 _LOSING = (
     Fault("run-hangs", "loss", "A zero-copy run never returns", (), losing.hang, {"after": losing.RUNS}),
-    Fault("run-crashes", "loss", "The library dies in a zero-copy run", (), losing.crash, {"after": losing.RUNS}),
+    Fault(
+        "run-crashes", "loss", "The library dies in a zero-copy run", (), losing.crash, {"after": losing.RUNS}
+    ),
 )
 
 _CHOSEN = tuple(

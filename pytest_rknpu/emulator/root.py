@@ -77,7 +77,7 @@ def _driver(driver: str, cores: int) -> dict[str, str]:
         "sys/kernel/debug/rknpu/version": f"RKNPU driver: v{driver}\n",
         "sys/kernel/debug/rknpu/load": f"NPU load:  {per_core}\n",
         "sys/kernel/debug/rknpu/power": "on\n",
-        "var/log/dmesg": "rknpu: emulated driver started\n",
+        "dev/kmsg": "6,1,0,-;rknpu: emulated driver started\n",
     }
 
 

@@ -28,7 +28,9 @@ Bytes = Annotated[int, Field(ge=1, le=2**63 - 1)]
 
 QUANTILES: Mapping[str, float] = MappingProxyType({"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99})
 """Key -> quantile."""
-_FIGURES = (*QUANTILES, "first_inference_ms", "init_ms", "weight_bytes", "internal_bytes")
+SIZES = ("weight_bytes", "internal_bytes", "dma_bytes")
+_TIMES = (*QUANTILES, "first_inference_ms", "init_ms")
+_FIGURES = (*_TIMES, *SIZES)
 
 
 class Budget(BaseModel):
@@ -44,7 +46,7 @@ class Budget(BaseModel):
     )
     board: Name | None = Field(
         default=None,
-        description="This board only, by its name in the file; it goes before a budget for its SoC.",
+        description="This board only, by its name in the file; its keys go before those for its SoC.",
         examples=["orange-pi-5-plus"],
     )
     core_mask: str | None = Field(
@@ -82,6 +84,11 @@ class Budget(BaseModel):
         description="RKNN_QUERY_MEM_SIZE reports no more for internal tensors (MEM-01).",
         examples=[1048576],
     )
+    dma_bytes: Bytes | None = Field(
+        default=None,
+        description="RKNN_QUERY_MEM_SIZE reports no more DMA memory in all for a context (MEM-01).",
+        examples=[2097152],
+    )
     samples: int = Field(
         default=DEFAULT_SAMPLES,
         ge=1,
@@ -91,9 +98,9 @@ class Budget(BaseModel):
     )
     processes: int = Field(
         default=DEFAULT_PROCESSES,
-        ge=1,
+        ge=2,
         le=100,
-        description="In how many fresh processes they run; default 5.",
+        description="In how many fresh processes they run; default 5. One does not show how they differ.",
         examples=[10],
     )
     alpha: float = Field(
@@ -140,8 +147,12 @@ class Budget(BaseModel):
     @property
     def milliseconds(self) -> dict[str, float]:
         """Key -> value of all that are times."""
-        keys = (*QUANTILES, "first_inference_ms", "init_ms")
-        return {key: getattr(self, key) for key in keys if getattr(self, key) is not None}
+        return {key: getattr(self, key) for key in _TIMES if getattr(self, key) is not None}
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Key -> bytes of all that are sizes."""
+        return {key: getattr(self, key) for key in SIZES if getattr(self, key) is not None}
 
 
 def _key(quantile: float) -> str:

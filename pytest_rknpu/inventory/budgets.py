@@ -22,6 +22,7 @@ KIND = "budget"
 _PREFIX = "RKNN_NPU_CORE_"
 _ONE_CORE = "RKNN_NPU_CORE_0"
 _MEASURED = frozenset({"emulator", "librknnrt"})
+_SIZES_ONLY = "connected"
 
 # Outside these a number of milliseconds is hardly one. No RKNPU2 runs a model in less than a tenth of a
 # millisecond, and published models take 2 to 60 ms (docs/budgets.md).
@@ -29,6 +30,7 @@ _LEAST_MS = 0.1
 _MOST_MS: Mapping[str, float] = {"first_inference_ms": 10_000.0, "init_ms": 60_000.0}
 _MOST_MS_OF_A_RUN = 1_000.0
 _MOST_OF_MEDIAN = 100.0
+_LEAST_BYTES = 1024
 
 
 def one_core(soc: SoC) -> str | None:
@@ -86,7 +88,26 @@ def read_budgets(
                 f"{where}: [[{KIND}]] {budgets[place][0]} is for the same model, board and core mask"
             )
         budgets.setdefault(place, (number, budget))
+    if not problems:
+        problems += _clashes(list(budgets.values()), boards)
     return tuple(budget for _, budget in budgets.values()), problems
+
+
+def _clashes(budgets: Sequence[tuple[int, Budget]], boards: Sequence[Board]) -> Iterator[str]:
+    """Budgets for a board that make no sense together with what its SoC's says of the other keys."""
+    socs = {board.name: board.soc for board in boards}
+    everywhere = {(budget.soc, _subject(budget)): (number, budget) for number, budget in budgets}
+    for number, own in budgets:
+        place = (socs.get(own.board or ""), _subject(own))
+        if own.board is None or place not in everywhere:
+            continue
+        general, other = everywhere[place]
+        try:
+            why = [sentence for _, sentence in _too_few(_over(other, own))]
+        except ValidationError as error:
+            why = [error.errors()[0]["msg"].removeprefix("Value error, ")]
+        where = heading(number, own.model, KIND)
+        yield from (f"{where}, with what [[{KIND}]] {general} says of its SoC: {one}" for one in why)
 
 
 def _settled(
@@ -104,7 +125,10 @@ def _settled(
             listed = [board.name for board in boards]
             hint = did_you_mean(budget.board, listed) or f"; there are {', '.join(listed)}"
             wrong.append(("board", f"no board is called {quoted(budget.board)}{hint}"))
-        elif board.runtime not in _MEASURED:
+        elif board.runtime == _SIZES_ONLY and budget.milliseconds:
+            why = f'runtime = "{_SIZES_ONLY}": eval_perf gives means; budget sizes only'
+            wrong.append(("board", f"time is not judged on {why}"))
+        elif not _holds_on(budget, board):
             wrong.append(("board", f'neither time nor memory is measured on runtime = "{board.runtime}"'))
         else:
             soc = board.chip
@@ -114,6 +138,11 @@ def _settled(
         except ConfigurationError as error:
             wrong.append(("core_mask", str(error)))
     return budget, [*wrong, *_too_few(budget)]
+
+
+def _holds_on(budget: Budget, board: Board) -> bool:
+    """Whether anything of it is measured there."""
+    return board.runtime in _MEASURED or (board.runtime == _SIZES_ONLY and bool(budget.sizes))
 
 
 def _too_few(budget: Budget) -> Iterator[tuple[str, str]]:
@@ -126,10 +155,19 @@ def _too_few(budget: Budget) -> Iterator[tuple[str, str]]:
         yield "samples", str(error)
 
 
-def implausible(budgets: Iterable[Budget]) -> Iterator[str]:
-    """Values that look like another unit than the key's, in words: worth a warning, not a refusal."""
+def implausible(budgets: Iterable[Budget], boards: Sequence[Board] = ()) -> Iterator[str]:
+    """Values that look like another unit than the key's, and budgets that hold for no board, in words.
+
+    Worth a warning, not a refusal.
+    """
     for budget in budgets:
         where = f"[[budget]] for {budget.model} on {budget.board or budget.soc}"
+        own = [board for board in boards if board.soc == budget.soc and _holds_on(budget, board)]
+        if boards and budget.soc is not None and not own:
+            yield f"{where}: no board of this file with that SoC is measured, so that it holds for none"
+        for key, size in budget.sizes.items():
+            if size < _LEAST_BYTES:
+                yield f"{where}: {key} = {size} looks like KiB or MiB; the unit is bytes"
         for key, value in budget.milliseconds.items():
             if value < _LEAST_MS:
                 yield f"{where}: {key} = {value:g} looks like seconds; the unit is milliseconds"
@@ -140,10 +178,30 @@ def implausible(budgets: Iterable[Budget]) -> Iterator[str]:
             yield f"{where}: quantiles from {given[0]:g} to {given[-1]:g} ms look like two units"
 
 
-def find_budget(budgets: Iterable[Budget], board: Board, model: str, core_mask: str | None) -> Budget | None:
-    """The budget for a model on a board under a core mask (the header's name, None where it has none)."""
-    fitting = [budget for budget in budgets if (budget.model, budget.core_mask) == (model, core_mask)]
-    for budget in fitting:
-        if budget.board == board.name:
-            return budget
-    return next((budget for budget in fitting if budget.soc == board.soc), None)
+def budgets_for(budgets: Iterable[Budget], board: Board) -> tuple[Budget, ...]:
+    """What holds for a board, one for each model and core mask.
+
+    The keys of a budget for the board go before those of one for its SoC, and those that it does not have are
+    the SoC's.
+    """
+    found = {_subject(budget): budget for budget in budgets if budget.soc == board.soc}
+    own = [budget for budget in budgets if budget.board == board.name]
+    found.update({_subject(budget): _over(found.get(_subject(budget)), budget) for budget in own})
+    return tuple(found.values())
+
+
+def _subject(budget: Budget) -> tuple[str, str | None]:
+    return budget.model, budget.core_mask
+
+
+def _over(everywhere: Budget | None, own: Budget) -> Budget:
+    """Raises ValidationError where both together make no sense."""
+    if everywhere is None:
+        return own
+    keys = {**everywhere.model_dump(exclude_unset=True), **own.model_dump(exclude_unset=True)}
+    return Budget.model_validate({**keys, "soc": None})
+
+
+def find_budget(budgets: Iterable[Budget], model: str, core_mask: str | None) -> Budget | None:
+    """Of those that hold for a board, the one for a model and core mask: the header's name, None without."""
+    return next((budget for budget in budgets if _subject(budget) == (model, core_mask)), None)

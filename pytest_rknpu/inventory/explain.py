@@ -26,7 +26,14 @@ _EXPECTED: Mapping[str, str] = {
 # A pattern says little to the reader: what it means, by key.
 _PATTERNS: Mapping[str, str] = {
     "name": "must be lower-case letters, digits, `_`, `.` and `-`, and begin with a letter or digit",
-    "tags": "must be lower-case letters, digits, `_`, `.` and `-`, and begin with a letter or digit",
+    "pool": "must be lower-case letters, digits, `_`, `.` and `-`, and begin with a letter or digit",
+    **dict.fromkeys(
+        ("tags", "filter"),
+        "must be keys of two or more lower-case letters, digits and `_`, with values of letters, digits, "
+        "`_`, `.`, `:` and `-`",
+    ),
+    "place": "must be the name of a labgrid place, without blanks",
+    "coordinator": "must be `host:port`",
     "host": "must be a host name, an address or a Host alias of the ssh configuration",
     "user": "must be a plain user name",
     "python": "must be a command or a path without blanks or characters special to a shell",
@@ -35,10 +42,13 @@ _PATTERNS: Mapping[str, str] = {
     "note": "must have no control characters but line breaks",
     "library": "must be a path that does not begin with `-` and has no control characters",
     **dict.fromkeys(
-        ("ssh_config", "path", "weights", "rknn", "calibration", "labelled"),
+        ("ssh_config", "key", "model_cache", "path", "weights", "rknn", "calibration", "labelled"),
         "must be a path that does not begin with `-` and has no control characters",
     ),
-    "device_id": "must be a serial number or `address:port` as `adb devices` shows it",
+    **dict.fromkeys(
+        ("device_id", "serial"), "must be a serial number or `address:port` as `adb devices` shows it"
+    ),
+    "jump": "must be `host`, `user@host` or `user@host:port`",
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from pytest_rknpu.inventory.explain import explain_duplicates, explain_table, heading
 from pytest_rknpu.inventory.model_table import ModelTable
+from pytest_rknpu.inventory.wording import did_you_mean, quoted
 
 KIND = "model"
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp")
@@ -34,7 +35,23 @@ def read_models(file: Path, tables: object) -> tuple[tuple[ModelTable, ...], lis
         where = heading(number, model.name, KIND)
         problems += [f'{where}, key "{key}": {sentence}' for key, sentence in _missing_files(model)]
         models.append(model)
+    problems += _missing_twins(tables, models)
     return tuple(models), problems + explain_duplicates(tables, KIND)
+
+
+def _missing_twins(tables: Sequence[Mapping[str, object]], models: Sequence[ModelTable]) -> list[str]:
+    """``dense`` names another table of the file, which has to be one that nobody pruned."""
+    named = {str(table.get("name")): number for number, table in enumerate(tables, start=1)}
+    by_name = {model.name: model for model in models}
+    problems = []
+    for model in models:
+        where = f'{heading(named[model.name], model.name, KIND)}, key "dense"'
+        if model.dense is not None and model.dense not in named:
+            hint = did_you_mean(model.dense, by_name)
+            problems.append(f"{where}: there is no [[model]] {quoted(model.dense)}{hint}")
+        elif model.dense is not None and (dense := by_name.get(model.dense)) and dense.sparse is not None:
+            problems.append(f"{where}: {quoted(model.dense)} declares a sparse mode itself")
+    return problems
 
 
 def listed_samples(calibration: Path) -> list[list[Path]]:
@@ -48,7 +65,10 @@ def listed_samples(calibration: Path) -> list[list[Path]]:
 
 def _with_absolute_paths(model: ModelTable, folder: Path) -> ModelTable:
     def absolute(file: str) -> str:
-        return str(folder / Path(file).expanduser())
+        try:
+            return str(folder / Path(file).expanduser())
+        except RuntimeError:  # "~name" of nobody: then it is a file of that name
+            return str(folder / file)
 
     files = {key: absolute(value) for key in _FILE_KEYS if (value := getattr(model, key)) is not None}
     ready = MappingProxyType({soc: absolute(file) for soc, file in model.rknn.items()})
@@ -60,11 +80,18 @@ def _missing_files(model: ModelTable) -> Iterator[tuple[str, str]]:
     named = [(key, getattr(model, key)) for key in _FILE_KEYS]
     named += [("rknn", file) for file in model.rknn.values()]
     for key, file in named:
-        if file is not None and not Path(file).is_file():
+        if file is not None and not _is_file(Path(file)):
             yield key, f"there is no file {file}"
     calibration = Path(model.calibration or "")
-    if calibration.suffix.lower() == ".txt" and calibration.is_file():
+    if calibration.suffix.lower() == ".txt" and _is_file(calibration):
         yield from (("calibration", sentence) for sentence in _list_problems(model, calibration))
+
+
+def _is_file(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except OSError:  # a name longer than file systems take
+        return False
 
 
 def _list_problems(model: ModelTable, calibration: Path) -> Iterator[str]:
@@ -88,7 +115,10 @@ def _line_problem(files: Sequence[Path], inputs: int) -> str | None:
         return f"names {len(files)} files, the model has {inputs} inputs"
     for file in files:
         if file.suffix.lower() not in (".npy", *PICTURES):
-            return f"{file.name} is neither .npy nor a picture ({', '.join(PICTURES)})"
-        if not file.is_file():
+            return (
+                f"{file.name} is neither .npy nor a picture ({', '.join(PICTURES)}); lines are split at "
+                "blanks, so that no name in a list can hold one"
+            )
+        if not _is_file(file):
             return f"there is no file {file}"
     return None

@@ -10,7 +10,7 @@ from pytest_rknpu.inventory.model_formats import FORMATS, QUANTISED_DTYPES
 from pytest_rknpu.inventory.wording import quoted
 
 if TYPE_CHECKING:
-    from pytest_rknpu.inventory.model_table import ModelTable
+    from pytest_rknpu.inventory.model_table import LimitsTable, ModelTable
 
 _ONLY_WITH_PATH = (
     "weights",
@@ -26,6 +26,9 @@ _ONLY_WITH_PATH = (
     "top1_drop",
     "float_top1",
     "cpu_operators",
+    "per_soc",
+    "dense",
+    "pruning_loss",
 )
 _SUFFIXES: Mapping[str, tuple[str, ...]] = {
     "path": tuple(FORMATS),
@@ -107,11 +110,32 @@ def _quantisation_misfits(table: ModelTable) -> Iterator[tuple[str, str]]:
 
 
 def _oracle_misfits(table: ModelTable) -> Iterator[tuple[str, str]]:
-    for key in ("top1_drop", "float_top1"):
+    for key in ("float_top1", "pruning_loss"):
         if getattr(table, key) is not None and table.labelled is None:
             yield key, "only with labelled: top-1 is counted on labels"
-    if table.tolerances and table.labelled is None and table.calibration is None:
+    yield from _limit_misfits(table, table)
+    for soc, limits in table.per_soc.items():
+        yield from (("per_soc", f"{soc}: {key} {words}") for key, words in _limit_misfits(table, limits))
+    yield from _pruning_misfits(table)
+
+
+def _limit_misfits(table: ModelTable, limits: ModelTable | LimitsTable) -> Iterator[tuple[str, str]]:
+    if limits.top1_drop is not None and table.labelled is None:
+        yield "top1_drop", "only with labelled: top-1 is counted on labels"
+    if limits.tolerances and table.labelled is None and table.calibration is None:
         yield "tolerances", "only with labelled or calibration: nothing could be compared"
-    if table.outputs and len(table.tolerances) not in (0, 1, len(table.outputs)):
-        count = f"{len(table.tolerances)} entries for {len(table.outputs)} outputs"
+    if table.outputs and len(limits.tolerances) not in (0, 1, len(table.outputs)):
+        count = f"{len(limits.tolerances)} entries for {len(table.outputs)} outputs"
         yield "tolerances", f"has {count}; give one for all of them, or one for each"
+
+
+def _pruning_misfits(table: ModelTable) -> Iterator[tuple[str, str]]:
+    if table.dense is not None and table.sparse is None:
+        yield "sparse", "missing; dense is the model that this one was pruned from, and sparse says how"
+    if table.dense is not None and table.labelled is None:
+        yield "dense", "only with labelled: both models are compared on labels"
+    for key, other in (("dense", "pruning_loss"), ("pruning_loss", "dense")):
+        if getattr(table, key) is not None and getattr(table, other) is None:
+            yield other, f"missing; {key} goes with it"
+    if table.dense is not None and table.dense == table.name:
+        yield "dense", "is the model itself"

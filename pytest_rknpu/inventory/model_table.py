@@ -3,7 +3,7 @@
 A model is described once: what RKNN-Toolkit2 needs to load and build it (Toolkit2 API reference, ``config``,
 ``load_*``, ``build``), what it is fed with, and what its owner holds it to. Combinations that cannot be meant
 are refused (`model_rules`), missing files too (`model_files`); what the files hold is looked at when a test
-needs it (`pytest_rknpu.models.user`).
+needs it (`pytest_rknpu.models.user_data`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -24,6 +24,7 @@ from pytest_rknpu.inventory.words import File, Name, Text
 ChannelOrder = Literal["rgb", "bgr"]
 TensorName = Annotated[str, Field(min_length=1, max_length=255)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+Value = TypeVar("Value")
 
 
 class InputTable(BaseModel):
@@ -67,6 +68,32 @@ class ToleranceTable(BaseModel):
     def _says_something(self) -> ToleranceTable:
         if not self.model_fields_set:
             raise ValueError("declares nothing; give cosine, sqnr_db, max_error or bias")
+        return self
+
+
+def _tuple(value: object) -> object:
+    """TOML has lists; strict mode wants the tuple that a frozen table holds."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+class LimitsTable(BaseModel):
+    """One entry of ``per_soc``: what stands in the place of the model's own limits there."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    tolerances: tuple[ToleranceTable, ...] = Field(default=(), max_length=64)
+    top1_drop: Annotated[float, Field(ge=0, le=1)] | None = None
+    cpu_operators: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+
+    @field_validator("tolerances", mode="before")
+    @classmethod
+    def _list_as_tuple(cls, value: object) -> object:
+        return _tuple(value)
+
+    @model_validator(mode="after")
+    def _says_something(self) -> LimitsTable:
+        if not self.model_fields_set:
+            raise ValueError("declares nothing; give tolerances, top1_drop or cpu_operators")
         return self
 
 
@@ -180,6 +207,24 @@ class ModelTable(BaseModel):
         "without it they are measured.",
         examples=[0],
     )
+    per_soc: Mapping[str, LimitsTable] = Field(
+        default_factory=dict,
+        description="Limits for single SoCs, in the place of the three above: `tolerances`, `top1_drop`, "
+        "`cpu_operators`. Time and memory per SoC: `[[budget]]`.",
+        examples=[{"rk3566": {"cpu_operators": 2}}],
+    )
+    dense: Name | None = Field(
+        default=None,
+        description="The `[[model]]` that this one was pruned from: both are held against each other on "
+        "`labelled` (SPARSE-05).",
+        examples=["mobilenet-v2"],
+    )
+    pruning_loss: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        default=None,
+        description="The share of `labelled` that pruning may cost against `dense`, shown at 95 % "
+        "confidence.",
+        examples=[0.02],
+    )
     note: Text | None = Field(
         default=None, description="Anything a reader should know.", examples=["exported by the vision team"]
     )
@@ -187,24 +232,20 @@ class ModelTable(BaseModel):
     @field_validator("inputs", "outputs", "mean", "std", "tolerances", mode="before")
     @classmethod
     def _list_as_tuple(cls, value: object) -> object:
-        """TOML has lists; strict mode wants the tuple that a frozen table holds."""
-        return tuple(value) if isinstance(value, list) else value
+        return _tuple(value)
 
     @field_validator("rknn")
     @classmethod
-    def _known_socs(cls, value: Mapping[str, str]) -> Mapping[str, str]:
-        found: dict[str, str] = {}
+    def _rknn_by_soc(cls, value: Mapping[str, str]) -> Mapping[str, str]:
         for soc, file in value.items():
-            try:
-                name = find_soc(soc).toolkit_platform
-            except ConfigurationError as error:
-                raise ValueError(str(error)) from None
-            if name in found:
-                raise ValueError(f"{soc} and another entry are the same SoC, {name}")
             if not file.lower().endswith(".rknn"):
                 raise ValueError(f"{soc}: {file} is no .rknn file")
-            found[name] = file
-        return MappingProxyType(found)
+        return _by_platform(value)
+
+    @field_validator("per_soc")
+    @classmethod
+    def _limits_by_soc(cls, value: Mapping[str, LimitsTable]) -> Mapping[str, LimitsTable]:
+        return _by_platform(value)
 
     @model_validator(mode="after")
     def _keys_fit(self) -> ModelTable:
@@ -212,6 +253,13 @@ class ModelTable(BaseModel):
         if problems:
             raise ValueError("; ".join(problems))
         return self
+
+    def on(self, platform: str) -> ModelTable:
+        """The table with the limits that hold on a SoC (the toolkit's name of it)."""
+        limits = self.per_soc.get(platform)
+        if limits is None:
+            return self
+        return self.model_copy(update={key: getattr(limits, key) for key in limits.model_fields_set})
 
     @property
     def format(self) -> Format | None:
@@ -222,3 +270,17 @@ class ModelTable(BaseModel):
     def built_dtype(self) -> Dtype:
         """``dtype``, or what it is where it was left out."""
         return self.dtype or ("w8a8" if self.calibration is not None else "float16")
+
+
+def _by_platform(value: Mapping[str, Value]) -> Mapping[str, Value]:
+    """The same by the toolkit's name of each SoC. ValueError: an unknown SoC, or one that is named twice."""
+    found: dict[str, Value] = {}
+    for soc, entry in value.items():
+        try:
+            name = find_soc(soc).toolkit_platform
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from None
+        if name in found:
+            raise ValueError(f"{soc} and another entry are the same SoC, {name}")
+        found[name] = entry
+    return MappingProxyType(found)

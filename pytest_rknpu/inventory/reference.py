@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rknpu.inventory.budget_table import Budget
+from pytest_rknpu.inventory.key_rules import goes_with
 from pytest_rknpu.inventory.model_table import ModelTable
 from pytest_rknpu.inventory.pinned_clocks import PINNED_CLOCKS
 from pytest_rknpu.inventory.published import PUBLISHED_FPS, suggested_ms
-from pytest_rknpu.inventory.schema import WITH_AGENT, Board, only_with
+from pytest_rknpu.inventory.schema import Board
 from pytest_rknpu.inventory.socs import SOCS, SoC
 
 _MARKED = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -36,7 +37,7 @@ def keys_table() -> str:
     properties = Board.model_json_schema()["properties"]
     lines = ["| key | value | where | meaning | example |", "|---|---|---|---|---|"]
     for key, field in Board.model_fields.items():
-        example = f"`{key} = {json.dumps((field.examples or [None])[0])}`"
+        example = f"`{key} = {_toml((field.examples or [None])[0])}`"
         where = "every board, needed" if field.is_required() else _where(key)
         lines.append(f"| `{key}` | {_value(properties[key])} | {where} | {field.description} | {example} |")
     return "\n".join(lines) + "\n"
@@ -106,16 +107,18 @@ def _toml(value: object) -> str:
 
 
 def _where(key: str) -> str:
-    if key in WITH_AGENT:
-        return " or ".join(f'`runtime = "{runtime}"`' for runtime in sorted(WITH_AGENT[key]))
-    need = only_with(key)
-    return f'`{need[0]} = "{need[1]}"`' if need else "every board"
+    need = goes_with(key)
+    return " or ".join(f'`{need[0]} = "{value}"`' for value in need[1]) if need else "every board"
 
 
 def _value(schema: Mapping[str, Any]) -> str:
     """Say in words what a JSON schema takes."""
     if "anyOf" in schema:
-        return _value(next(branch for branch in schema["anyOf"] if branch.get("type") != "null"))
+        return " or ".join(_value(branch) for branch in schema["anyOf"] if branch.get("type") != "null")
+    if "$ref" in schema:
+        return "table"
+    if "const" in schema:
+        return f'`"{schema["const"]}"`'
     if "enum" in schema:
         return " or ".join(f'`"{value}"`' for value in schema["enum"])
     if schema["type"] == "array":
@@ -127,7 +130,10 @@ def _value(schema: Mapping[str, Any]) -> str:
         return _number(schema)
     if schema["type"] == "boolean":
         return "`true` or `false`"
-    return "table of texts" if schema["type"] == "object" else "text"
+    if schema["type"] == "object":
+        values = schema.get("additionalProperties", {"type": "string"})  # keys with a pattern: tags
+        return f"table of {_LISTED[values.get('type', 'object')]}"
+    return "text"
 
 
 def _number(schema: Mapping[str, Any]) -> str:

@@ -18,17 +18,34 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pytest_rknpu.errors import ConfigurationError
 from pytest_rknpu.inventory.document import board_tables, parse
 from pytest_rknpu.inventory.explain import explain_duplicates, explain_table, listed_problems
+from pytest_rknpu.inventory.key_rules import MEANS_TRANSPORT, loose_host_keys, out_of_place
+from pytest_rknpu.inventory.power_table import Power, power_from
 from pytest_rknpu.inventory.socs import SOCS, SoC, find_soc
 from pytest_rknpu.inventory.wording import did_you_mean, quoted
-from pytest_rknpu.inventory.words import Command, DeviceId, File, HostName, Name, Tag, Text, UserName, Version
+from pytest_rknpu.inventory.words import (
+    Address,
+    Command,
+    DeviceId,
+    File,
+    HostName,
+    JumpHost,
+    Name,
+    PlaceName,
+    TagKey,
+    TagValue,
+    Text,
+    UserName,
+    Version,
+)
 
 if TYPE_CHECKING:
     from pytest_rknpu.inventory.budget_table import Budget
     from pytest_rknpu.inventory.model_table import ModelTable
 
 Runtime = Literal["emulator", "simulator", "librknnrt", "connected"]
-Transport = Literal["local", "ssh"]
-Evidence = Literal["hardware", "simulator", "emulator"]
+Transport = Literal["local", "ssh", "adb", "labgrid"]
+HostKey = Literal["check", "accept-new", "unchecked"]
+Evidence = Literal["hardware", "vendor-runtime", "simulator", "emulator"]
 
 _EVIDENCE: Mapping[str, Evidence] = {
     "emulator": "emulator",
@@ -62,8 +79,10 @@ class Board(BaseModel):
     )
     transport: Transport | None = Field(
         default=None,
-        description="How to reach a real board: `ssh` (the default where there is a `host`), or `local` if "
-        "pytest runs on the board itself.",
+        description="How to reach a real board: `ssh` (the default where there is a `host`), `adb` (a "
+        "board whose adb shell has Python; the default where there is a `serial`), `labgrid` (ssh to a place "
+        "of a labgrid farm; the default where there is a `place` or `filter`), or `local` if pytest runs on "
+        "the board itself. An emulated board with a transport is behind this host's own sshd.",
         examples=["ssh"],
     )
     host: HostName | None = Field(
@@ -89,16 +108,84 @@ class Board(BaseModel):
         "folder of boards.toml.",
         examples=["farm/ssh_config"],
     )
+    key: File | None = Field(
+        default=None,
+        description="Private key to log in with, and no other; a relative path starts at the folder of "
+        "boards.toml.",
+        examples=["farm/id_ed25519"],
+    )
+    jump: JumpHost | None = Field(
+        default=None,
+        description="Jump host on the way to the board, `host`, `user@host` or `user@host:port`. Its host "
+        "key is always checked.",
+        examples=["lab@bastion.example"],
+    )
+    host_key: HostKey = Field(
+        default="check",
+        description="`check`: the board's host key must be known. `accept-new`: a new one is taken and "
+        "remembered, a changed one refused. `unchecked`: anybody may answer. Every run says so if it is not "
+        "`check`.",
+        examples=["accept-new"],
+    )
+    sudo: bool = Field(
+        default=False,
+        description="Run Python on the board as root, by `sudo -n`: sudo must not ask for a password.",
+        examples=[True],
+    )
+    serial: DeviceId | None = Field(
+        default=None,
+        description="Which device of `adb devices` the board is; needed where there are several. For a board "
+        "in the network `address:port`: `adb connect` is done for it.",
+        examples=["192.0.2.7:5555"],
+    )
     python: Command = Field(
         default="python3",
         description="Python 3.8 or newer on the board: a command, or a path without blanks.",
         examples=["/usr/bin/python3.9"],
+    )
+    coordinator: Address | None = Field(
+        default=None,
+        description="The labgrid coordinator, `host:port`; $LG_COORDINATOR where it is left out "
+        "(docs/farms.md).",
+        examples=["farm.example:20408"],
+    )
+    place: PlaceName | None = Field(
+        default=None,
+        description="The labgrid place that the board is.",
+        examples=["rk3588-a"],
+    )
+    filter: Mapping[TagKey, TagValue] = Field(
+        default={},
+        description="Instead of `place`: tags that a labgrid place must have. Whichever is free is reserved, "
+        "and kept for the session.",
+        examples=[{"soc": "rk3588"}],
+    )
+    places: int | None = Field(
+        default=None,
+        ge=1,
+        le=10_000,
+        description="With `filter`, under `--rknpu-per soc` and `-n`: how many such places a run may hold "
+        "at once. Default: one.",
+        examples=[4],
     )
     library: File | None = Field(
         default=None,
         description="Runtime library on the board: a path, or a file name to look for in the usual folders. "
         "Default: librknnrt.so, on the RV1103 and RV1106 families librknnmrt.so.",
         examples=["/opt/rknn-2.3.2/librknnrt.so"],
+    )
+    stand_in: bool = Field(
+        default=False,
+        description="Beneath the vendor's runtime is a stand-in for the driver and the NPU, not silicon "
+        "(docs/vendor-rig.md): results are called `vendor-runtime`. A stand-in says what it is; a board "
+        "where it does, or does not, against this key is refused.",
+        examples=[True],
+    )
+    model_cache: File | None = Field(
+        default=None,
+        description="Folder on the board where models are kept. Default: ~/.cache/pytest-rknpu/models, and "
+        "where that cannot be written to, /data/local/tmp or the folder for temporary files.",
+        examples=["/userdata/rknpu-models"],
     )
     device_id: DeviceId | None = Field(
         default=None,
@@ -152,8 +239,24 @@ class Board(BaseModel):
         description="Judge latency although clocks may move; without it such results are inconclusive.",
         examples=[True],
     )
-    tags: tuple[Tag, ...] = Field(
-        default=(), description="Words of your own, shown in reports.", examples=[["lab-2"]]
+    power: Power | None = Field(
+        default=None,
+        description="How to switch the board off and on where it hangs (docs/recovery.md): `cycle`, a "
+        "program and its arguments, run without a shell; `wait_s`, seconds until the board has to answer "
+        "again (120); `limit_s`, seconds for the command itself (60). "
+        'Or `"labgrid"`: by the power driver of its labgrid place.',
+        examples=[{"cycle": ["uhubctl", "-l", "1-1", "-p", "2", "-a", "cycle"], "wait_s": 60}],
+    )
+    pool: Name | None = Field(
+        default=None,
+        description="Boards of one pool stand for each other under `--rknpu-per soc`; without it those of a "
+        "SoC that are described alike, tags included (docs/farms.md).",
+        examples=["rk3588-bsp-1.3"],
+    )
+    tags: Mapping[TagKey, TagValue] = Field(
+        default={},
+        description="Words of your own, by which `--tag KEY=VALUE` chooses boards.",
+        examples=[{"site": "lab-2"}],
     )
     note: Text | None = Field(
         default=None, description="Anything a reader should know.", examples=["no heat sink"]
@@ -161,14 +264,21 @@ class Board(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _host_means_ssh(cls, table: dict[str, Any]) -> dict[str, Any]:
-        """A table with a host is a real board over ssh: three lines describe it."""
-        if "host" not in table:
+    def _address_means_transport(cls, table: dict[str, Any]) -> dict[str, Any]:
+        """A real board with a host is reached over ssh, one with a place through its farm."""
+        transport = next((way for key, way in MEANS_TRANSPORT.items() if key in table), None)
+        if transport is None:
             return table
         table = {"runtime": "librknnrt", **table}
-        return {"transport": "ssh", **table} if table["runtime"] == "librknnrt" else table
+        return {"transport": transport, **table} if table["runtime"] == "librknnrt" else table
 
-    @field_validator("faults", "tags", mode="before")
+    @field_validator("power", mode="before")
+    @classmethod
+    def _checked_power(cls, value: object) -> object:
+        """Pydantic's own words would repeat what may be a password."""
+        return power_from(value)
+
+    @field_validator("faults", mode="before")
     @classmethod
     def _list_as_tuple(cls, value: object) -> object:
         """TOML has lists; strict mode wants the tuple that a frozen board holds."""
@@ -205,13 +315,23 @@ class Board(BaseModel):
     def _keys_fit(self) -> Board:
         """Refuse keys that this runtime or transport has no use for, and ask for those it needs."""
         for key in sorted(self.model_fields_set):
-            reason = _out_of_place(self, key)
+            reason = out_of_place(key, self)
             if reason:
                 raise ValueError(f'key "{key}": {reason}')
         if self.runtime == "librknnrt" and self.transport is None:
-            raise ValueError('key "transport": missing; a real board needs transport = "ssh" or "local"')
+            raise ValueError(
+                'key "transport": missing; a real board needs transport = "ssh", "adb" or "local"'
+            )
         if self.transport == "ssh" and self.host is None:
             raise ValueError('key "host": missing; transport = "ssh" needs it')
+        if self.transport == "labgrid" and (self.place is None) is not bool(self.filter):
+            raise ValueError('key "place": transport = "labgrid" needs either place or filter')
+        if self.places is not None and not self.filter:
+            raise ValueError('key "places": only with filter; remove it')
+        if self.power == "labgrid" and self.transport != "labgrid":
+            raise ValueError('key "power": "labgrid" needs transport = "labgrid"; give a command instead')
+        if self.transport == "local" and self.runtime == "emulator":
+            raise ValueError('key "transport": an emulated board is local without it; remove it')
         if _names_another_soc(self):
             raise ValueError(f'key "name": {quoted(self.name)} is another SoC than this board\'s {self.soc}')
         return self
@@ -219,12 +339,14 @@ class Board(BaseModel):
     @property
     def evidence(self) -> Evidence:
         """The kind of evidence that a result of this board is. Nothing but ``hardware`` speaks of silicon."""
-        return _EVIDENCE[self.runtime]
+        return "vendor-runtime" if self.stand_in else _EVIDENCE[self.runtime]
 
     @property
     def without_time(self) -> str | None:
         """Why nothing about time can be judged on this board; None where it can."""
-        return None if self.latency_model is not None else _WITHOUT_TIME.get(self.runtime)
+        if self.latency_model is not None:
+            return None
+        return _WITHOUT_TIME.get("stand-in" if self.stand_in else self.runtime)
 
     @property
     def chip(self) -> SoC:
@@ -251,6 +373,11 @@ class Board(BaseModel):
             return "local"
         if self.transport == "ssh":
             return f"ssh:{(self.host or '').lower()}:{self.port or 22}"
+        if self.transport == "adb":
+            return f"adb:{self.serial or 'the only device'}"
+        if self.transport == "labgrid":
+            wanted = self.place or " ".join(f"{key}={value}" for key, value in sorted(self.filter.items()))
+            return f"labgrid:{self.coordinator or ''}:{wanted}"
         if self.runtime == "connected":
             return f"adb:{self.device_id or 'the only device'}"
         return f"{self.runtime}:{file.resolve()}:{self.name}"
@@ -259,43 +386,9 @@ class Board(BaseModel):
 _WITHOUT_TIME: Mapping[str, str] = {
     "emulator": "an emulated board takes this host's time, which says nothing of silicon: no latency verdict",
     "simulator": "the simulator takes this host's time, which says nothing of silicon: no latency verdict",
+    "stand-in": "a stand-in takes its host's time, which says nothing of silicon: no latency verdict",
     "connected": "there is no agent on this board that could time a run",
 }
-
-_ALLOWED_ON: Mapping[str, tuple[str, str]] = {
-    # key: (attribute and value it needs), as `Board._keys_fit` checks and docs/boards.md prints
-    **dict.fromkeys(("transport", "library"), ("runtime", "librknnrt")),
-    **dict.fromkeys(("host", "user", "port", "ssh_config", "python"), ("transport", "ssh")),
-    **dict.fromkeys(("device_id", "target"), ("runtime", "connected")),
-    **dict.fromkeys(
-        ("seed", "faults", "runtime_version", "driver_version", "latency_model"), ("runtime", "emulator")
-    ),
-}
-
-WITH_AGENT: Mapping[str, frozenset[str]] = {
-    # key: the runtimes whose boards have an agent, which alone can do it
-    **dict.fromkeys(("pin", "allow_unpinned"), frozenset({"emulator", "librknnrt"})),
-}
-
-
-def only_with(key: str) -> tuple[str, str] | None:
-    """Return the (key, value) without which ``key`` is refused, or None where it always fits."""
-    return _ALLOWED_ON.get(key)
-
-
-def _out_of_place(board: Board, key: str) -> str | None:
-    """Say why ``key`` does not belong on this board, or None."""
-    if key in WITH_AGENT and board.runtime not in WITH_AGENT[key]:
-        return f'not for runtime = "{board.runtime}"; remove it'
-    need = only_with(key)
-    if need is None:
-        return None
-    needed_key, needed_value = need
-    actual = getattr(board, needed_key)
-    if actual == needed_value:
-        return None
-    has = f'has {needed_key} = "{actual}"' if actual is not None else f"has no {needed_key}"
-    return f'only for {needed_key} = "{needed_value}", but this board {has}; remove it'
 
 
 def _names_another_soc(board: Board) -> bool:
@@ -358,7 +451,7 @@ def load_boards(path: Path | str) -> BoardsFile:
     problems += model_problems + budget_problems
     if problems:
         raise ConfigurationError(f"{path}: {listed_problems(problems)}")
-    return BoardsFile(path, tuple(boards), models, budgets, warnings)
+    return BoardsFile(path, tuple(boards), models, budgets, (*warnings, *loose_host_keys(boards)))
 
 
 def _budgets(
@@ -370,7 +463,7 @@ def _budgets(
     from pytest_rknpu.inventory.budgets import implausible, read_budgets
 
     budgets, problems = read_budgets(document["budget"], boards, [model.name for model in models])
-    return budgets, tuple(implausible(budgets)), problems
+    return budgets, tuple(implausible(budgets, boards)), problems
 
 
 def _models(path: Path, document: dict[str, Any]) -> tuple[tuple[ModelTable, ...], list[str]]:
@@ -383,9 +476,8 @@ def _models(path: Path, document: dict[str, Any]) -> tuple[tuple[ModelTable, ...
 
 
 def _absolute_paths(board: Board, path: Path) -> Board:
-    """Let a relative ssh_config start at the folder of the file that names it."""
-    if board.ssh_config is None:
-        return board
+    """Let a relative ssh_config or key start at the folder of the file that names it."""
+    named = {key: value for key in ("ssh_config", "key") if (value := getattr(board, key)) is not None}
     return board.model_copy(
-        update={"ssh_config": str(path.parent.absolute() / Path(board.ssh_config).expanduser())}
+        update={key: str(path.parent.absolute() / Path(value).expanduser()) for key, value in named.items()}
     )

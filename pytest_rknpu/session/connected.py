@@ -8,7 +8,7 @@ call, with a bound; whatever keeps it from the board is one BoardError with the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
@@ -17,8 +17,10 @@ from pytest_rknpu.errors import BoardError, BoardLost, ModelError, ToolkitError
 from pytest_rknpu.inventory.socs import SoC
 from pytest_rknpu.models.user_data import Floats
 from pytest_rknpu.session.artifacts import compiled
+from pytest_rknpu.session.user_artifacts import artifact_of, built
+from pytest_rknpu.session.user_faults import users_fault
 from pytest_rknpu.session.user_inference import Inputs, as_inputs
-from pytest_rknpu.session.user_models import UserModel, artifact_of, built, with_batch
+from pytest_rknpu.session.user_models import UserModel, with_batch
 from pytest_rknpu.toolchain import board as device_calls
 from pytest_rknpu.toolchain.board import Device, Devices
 from pytest_rknpu.toolchain.process import ChildFailed
@@ -69,12 +71,17 @@ class ConnectedSession:
 
         Skips with the proof where a model of boards.toml cannot be had for this SoC. Raises BoardError.
         """
-        layout = "nchw"
-        if isinstance(model, UserModel) and model.forms[0].graph_nhwc:
-            layout = "nhwc"
+        layout = "nhwc" if isinstance(model, UserModel) and model.forms[0].graph_nhwc else "nchw"
         rknn = self.artifact(model, sparse_infer=sparse_infer)
         samples = with_batch(as_inputs(inputs))
-        return self._on_board(lambda: device_calls.board_inference(rknn, self.device, samples, layout=layout))
+        return self._on_board(
+            model, lambda: device_calls.board_inference(rknn, self.device, samples, layout=layout)
+        )
+
+    def run_file(self, model: Model, rknn: bytes, inputs: Floats) -> list[Floats]:
+        """As ``inference``, with a file ``rknn`` that was built of ``model`` in another way."""
+        samples = with_batch([inputs])
+        return self._on_board(model, lambda: device_calls.board_inference(rknn, self.device, samples))
 
     def performance(
         self, model: Model | UserModel, *, count: int = 1, per_layer: bool = False
@@ -86,21 +93,23 @@ class ConnectedSession:
         """
         rknn = self.artifact(model)
         return self._on_board(
-            lambda: device_calls.board_performance(rknn, self.device, count=count, per_layer=per_layer)
+            model, lambda: device_calls.board_performance(rknn, self.device, count=count, per_layer=per_layer)
         )
 
     def memory(self, model: Model | UserModel) -> MemoryUse:
         """``eval_memory`` of the model, in bytes. Raises BoardError."""
         rknn = self.artifact(model)
-        return self._on_board(lambda: device_calls.board_memory(rknn, self.device))
+        return self._on_board(model, lambda: device_calls.board_memory(rknn, self.device))
 
     def layers(self, model: UserModel, sample: Sequence[Floats]) -> tuple[LayerError, ...]:
         """``accuracy_analysis`` of one sample, (1, ...) for each input, on simulator and board."""
         source, options = model.require_source(), model.options(self.device.target)
-        return self._on_board(lambda: device_calls.analyse_layers(source, options, sample, self.device))
+        return self._on_board(
+            model, lambda: device_calls.analyse_layers(source, options, sample, self.device)
+        )
 
     def artifact(self, model: Model | UserModel, *, sparse_infer: bool | None = None) -> bytes:
-        """The .rknn file of ``model`` for this board. Raises ModelError, ToolkitError."""
+        """The .rknn file of ``model`` for this board. Raises ModelError, ToolkitError, UserModelError."""
         if isinstance(model, UserModel):
             return artifact_of(self.board, model, sparse_infer=sparse_infer)
         return compiled(model.name, self.device.target, sparse_infer=bool(sparse_infer))
@@ -118,18 +127,31 @@ class ConnectedSession:
             log = compile_model(model.float_onnx, CompileOptions(target, model.calibration)).log
         return parse_build_log(log.read_text(encoding="utf-8", errors="replace")).plan
 
+    def cut(self) -> None:
+        """See BoardSession."""
+        self.alive = False
+
     def close(self) -> None:
         """Nothing is held between calls; adb's server stays, as adb has it."""
         self.alive = False
 
-    def _on_board(self, call: Callable[[], Result]) -> Result:
-        with reaching(self.board):
-            try:
+    def _on_board(self, model: Model | UserModel, call: Callable[[], Result]) -> Result:
+        """What fails before the board is at work is the model's affair, the user's where it is theirs."""
+        try:
+            with reaching(self.board):
                 return call()
-            except ChildFailed as failure:
-                # What the board does now nobody knows; the next test gets a session of its own.
-                self.alive = self.alive and not failure.timed_out
+        except BoardLost:
+            self._given_up()
+            raise
+        except ChildFailed as failure:
+            if failure.timed_out:
+                self._given_up()
+            with users_fault(model.name) if isinstance(model, UserModel) else nullcontext():
                 raise
+
+    def _given_up(self) -> None:
+        """What the board does now nobody knows; the next test gets a session of its own."""
+        self.alive = False
 
 
 @contextmanager
@@ -174,12 +196,12 @@ def connect_through_toolkit(board: Board, toolkit_version: str) -> ConnectedSess
 
 
 def require_listed(board: Board, devices: Devices) -> None:
-    """BoardError where the board is not among ``devices``, or where it is not clear which one it is."""
+    """BoardLost where the board is not among ``devices``, BoardError where nobody can tell which it is."""
     listed = (*devices.adb, *devices.ntb)
     there = f"there are: {', '.join(listed)}" if listed else "no device is connected"
     if not listed or (board.device_id is not None and board.device_id not in listed):
         wanted = f"no device {board.device_id}" if board.device_id else "no device"
-        raise BoardError(f"board {board.name}: RKNN-Toolkit2 finds {wanted} by adb ({there}); {_REMEDY}")
+        raise BoardLost(f"board {board.name}: RKNN-Toolkit2 finds {wanted} by adb ({there}); {_REMEDY}")
     if board.device_id is None and len(listed) > 1:
         raise BoardError(
             f"board {board.name}: several devices are connected ({', '.join(listed)}); say in boards.toml "

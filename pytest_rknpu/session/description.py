@@ -57,8 +57,6 @@ class ModelDescription:
     outputs: tuple[TensorDescription, ...]
     weight_size: int
     internal_size: int
-    api_version: str
-    driver_version: str
 
 
 def with_shapes(
@@ -97,7 +95,7 @@ def counting_program(model: str) -> Program:
 
 
 def describing_program(model: str, n_input: int, n_output: int) -> Program:
-    """Asks for all attributes and the versions."""
+    """Asks for all attributes."""
     program = Program()
     program.init("description", model)
     for index in range(n_input):
@@ -108,6 +106,14 @@ def describing_program(model: str, n_input: int, n_output: int) -> Program:
         program.query(
             "description", Query.RKNN_QUERY_NATIVE_OUTPUT_ATTR, f"native output {index}", index=index
         )
+    program.destroy("description")
+    return program
+
+
+def version_program(model: str) -> Program:
+    """Asks for nothing but the versions, so that nothing else that a runtime refuses hides them."""
+    program = Program()
+    program.init("description", model)
     program.query("description", Query.RKNN_QUERY_SDK_VERSION, "sdk")
     program.destroy("description")
     return program
@@ -167,6 +173,4 @@ def description_from(
         outputs=tensors("output", n_output),
         weight_size=sizes.weight,
         internal_size=sizes.internal,
-        api_version=str(values["sdk"]["api_version"]),
-        driver_version=str(values["sdk"]["drv_version"]),
     )

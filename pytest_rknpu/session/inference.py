@@ -10,40 +10,44 @@ import numpy.typing as npt
 from pytest_rknpu.errors import HarnessError
 from pytest_rknpu.session.layout import Attr, dtype_of, from_memory, to_memory
 from pytest_rknpu.session.program import Program
+from pytest_rknpu.session.simulator import Note, SimulatorSession, simulated
 from pytest_rknpu.session.user_inference import Inputs, as_inputs, native_inputs, simulate_user_model
-from pytest_rknpu.session.user_models import UserModel
+from pytest_rknpu.session.user_models import UserModel, with_batch
 from pytest_rknpu.session.zero_copy import ZeroCopy
 
 if TYPE_CHECKING:
     from pytest_rknpu.models import Model
     from pytest_rknpu.session.npu import LoadedModel, Npu
-    from pytest_rknpu.session.simulator import SimulatorSession
 
 Floats = npt.NDArray[np.float32]
 _BATCH = 64
 
 
 def simulate(
-    session: SimulatorSession, model: Model | UserModel, inputs: Inputs, *, sparse_infer: bool | None = None
+    session: SimulatorSession,
+    model: Model | UserModel,
+    inputs: Inputs,
+    *,
+    sparse_infer: bool | None = None,
+    note: Note | None = None,
 ) -> list[Floats]:
     """All ``inputs`` (N, C, H, W) on the vendor's simulator; per output an (N, ...) array.
 
     ``sparse_infer`` is that of ``RKNN.config``; None: where a model of boards.toml declares it. Models with
-    several inputs take a list of arrays. Raises ToolkitError.
+    several inputs take a list of arrays. ``note`` as in ``simulated``. Raises ToolkitError.
     """
-    from pytest_rknpu.toolchain import CompileOptions, simulate
+    from pytest_rknpu.toolchain import CompileOptions
 
     platform = session.soc.toolkit_platform
     if isinstance(model, UserModel):
-        return simulate_user_model(platform, model, inputs, sparse_infer=sparse_infer)
+        return simulate_user_model(platform, model, inputs, sparse_infer=sparse_infer, note=note)
     options = CompileOptions(
         target_platform=platform,
         calibration=model.calibration,
         sparse_infer=bool(sparse_infer),
     )
     (samples,) = as_inputs(inputs)
-    outputs = simulate(model.float_onnx, options, [sample[np.newaxis] for sample in samples])
-    return [np.asarray(output, np.float32) for output in outputs]
+    return simulated(model.float_onnx, options, with_batch([samples]), note)
 
 
 def infer(

@@ -12,19 +12,32 @@ import numpy as np
 from pytest_rknpu.errors import ConformanceFailure, Inconclusive
 from pytest_rknpu.inventory.budgets import find_budget
 from pytest_rknpu.measure import Judgement, Rule, quantile_figures, quantile_name
-from pytest_rknpu.measure.conditions import changes, clocks, not_fixed
+from pytest_rknpu.measure.conditions import (
+    CLOCK,
+    DISTURBED_BY,
+    UNDISTURBED,
+    changes,
+    clocks,
+    cooling_devices,
+    cpus_of_others,
+    not_fixed,
+    npu_load,
+    used_by_others,
+)
+from pytest_rknpu.measure.quantiles import QUANTILES
 from pytest_rknpu.session.timing import Comparison, Doubles, Timing
 
 if TYPE_CHECKING:
     from pytest_rknpu.inventory.budget_table import Budget
     from pytest_rknpu.session.npu import Npu
 
-QUANTILES = (0.5, 0.95, 0.99)
-
 
 @dataclass(frozen=True)
 class Latency:
-    """Timing on one board. ``pinned`` tells of each clock what came of pinning it; empty without ``pin``."""
+    """Timing on one board, and the ``budgets`` that hold for it.
+
+    ``pinned`` tells of each clock what came of pinning it; empty without ``pin``.
+    """
 
     npu: Npu
     budgets: tuple[Budget, ...]
@@ -32,35 +45,57 @@ class Latency:
 
     def budget(self, model: str, core_mask: str | None) -> Budget | None:
         """The ``[[budget]]`` for a model on this board, if there is one. ``core_mask``: the header's name."""
-        return find_budget(self.budgets, self.npu.session.board, model, core_mask)
+        return find_budget(self.budgets, model, core_mask)
 
     def disturbances(self, readings: Sequence[Mapping[str, Any]]) -> list[str]:
         """Why what was measured between these readings cannot be judged, in words."""
-        reasons = changes(readings)
+        reasons = changes(readings) + used_by_others(readings) + list(self._not_as_pinned(readings[0]))
         if self.npu.session.board.allow_unpinned:
             return reasons
         failed = [clock for clock in self.pinned if not clock["pinned"]]
         loose = [f"clock {clock['clock']} is not pinned: {clock['reason']}" for clock in failed]
         return reasons + (loose or [f"clock not fixed: {sentence}" for sentence in not_fixed(readings[0])])
 
+    def _not_as_pinned(self, reading: Mapping[str, Any]) -> Iterator[str]:
+        """A heat limit may take a clock away again, before anything is measured."""
+        states = clocks(reading)
+        for clock in self.pinned:
+            found = states.get(clock["clock"], {}).get("hertz")
+            if clock["pinned"] and found != clock["hertz"]:
+                yield f"clock {clock['clock']} was pinned at {clock['hertz']} Hz and reads {found} Hz"
+
     def note_conditions(self, readings: Sequence[Mapping[str, Any]]) -> None:
-        """Write down under which conditions was measured, and what is allowed of them."""
-        record = self.npu.record
-        for name, state in clocks(readings[0]).items():
-            hertz = state.get("hertz")
-            record.measure(
-                f"clock {name}", f"{state.get('governor')}, {hertz / 1e6:g} MHz" if hertz else "unknown"
-            )
-        for zone in readings[-1].get("thermal", {}).get("value") or []:
-            if zone["millidegrees"] is not None:
-                name = f"temperature {zone['type']} ({zone['zone']})"
-                record.measure(name, zone["millidegrees"] / 1000, "C")
-        load = readings[0].get("load", {}).get("value")
-        if load is not None:
-            record.measure("load before", load["minutes_1"], "processes")
+        """Write down under which conditions was measured, what disturbed it, and what is allowed of them."""
+        record, first, last = self.npu.record, readings[0], readings[-1]
+        for name, state in clocks(first).items():
+            record.measure(f"{CLOCK}{name}", _clock_in_words(state))
+        for when, reading in (("before", first), ("after", last)):
+            for zone in reading.get("thermal", {}).get("value") or []:
+                if zone["millidegrees"] is not None:
+                    name = f"temperature {zone['type']} ({zone['zone']}) {when}"
+                    record.measure(name, zone["millidegrees"] / 1000, "C")
+            load = reading.get("load", {}).get("value")
+            if load is not None:
+                record.measure(f"load {when}", load["minutes_1"], "processes")
+            if "value" in reading.get("npu_load", {}):
+                record.measure(f"NPU load {when}", npu_load(reading), "%")
+        for device in cooling_devices(last):
+            name = f"throttling by {device['type']} ({device['device']})"
+            moves = device["transitions"]
+            record.measure(f"{name}, state", "unknown" if device["state"] is None else device["state"])
+            record.measure(f"{name}, moves so far", "not counted" if moves is None else moves)
+        busy = cpus_of_others(readings)
+        if busy is not None:
+            record.measure("busy with others", busy, "CPUs")
+        record.measure(DISTURBED_BY, "; ".join(self.disturbances(readings)) or UNDISTURBED)
         if self.npu.session.board.allow_unpinned:
-            for sentence in not_fixed(readings[0]):
+            for sentence in not_fixed(first):
                 record.note(f"judged although a clock may move (allow_unpinned): {sentence}")
+
+
+def _clock_in_words(state: Mapping[str, Any]) -> str:
+    hertz = state.get("hertz")
+    return f"{state.get('governor')}, {hertz / 1e6:g} MHz" if hertz else "unknown"
 
 
 @contextmanager
@@ -72,6 +107,8 @@ def pinned_clocks(npu: Npu) -> Iterator[tuple[Mapping[str, Any], ...]]:
     if not npu.session.board.pin:
         yield ()
         return
+    for path in npu.session.clocks_recovered:
+        npu.record.note(f"a session before left a clock pinned: {path}; put back at the start of this one")
     told = tuple(npu.session.pin_clocks())
     for clock in told:
         if not clock["pinned"]:

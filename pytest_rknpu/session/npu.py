@@ -20,6 +20,7 @@ from pytest_rknpu.session.children import logs_of
 from pytest_rknpu.session.compatibility import require_known_to_work
 from pytest_rknpu.session.description import ModelDescription, with_shapes
 from pytest_rknpu.session.differences import describe_difference, describe_mismatch
+from pytest_rknpu.session.kernel_log import complaints
 from pytest_rknpu.session.layout import to_memory
 from pytest_rknpu.session.program import Program
 from pytest_rknpu.session.references import reference_outputs
@@ -49,17 +50,20 @@ class LoadedModel:
 class FinishReport:
     """What a test left behind on the board, and what the runtime logged meanwhile.
 
-    ``not_destroyed`` gives the code's name for what could not be cleared away.
+    ``not_destroyed`` gives the code's name for what could not be cleared away, ``kernel_complaints`` are
+    what the kernel said of trouble with the NPU meanwhile, where its log may be read.
     """
 
     left_behind: tuple[str, ...]
     runtime_log: str
     not_destroyed: Mapping[str, str] = field(default_factory=dict)
+    kernel_complaints: tuple[str, ...] = ()
 
     @property
     def error_lines(self) -> list[str]:
-        """Lines of level E of the runtime's log (VER-05)."""
-        return [line for line in self.runtime_log.splitlines() if line.lstrip().startswith("E RKNN")]
+        """Lines of level E of the runtime's log, and what the kernel complained of (VER-05)."""
+        logged = [line for line in self.runtime_log.splitlines() if line.lstrip().startswith("E RKNN")]
+        return [*logged, *(f"kernel: {text}" for text in self.kernel_complaints)]
 
 
 class Npu:
@@ -75,8 +79,8 @@ class Npu:
         self.user_models: UserModels | None = None
         self._log: list[str] = []
 
-    def execute(self, program: Program, deadline_s: float = 60.0) -> dict[str, Any]:
-        """Run a program on the board, by ``deadline_s``; returns its saved values.
+    def execute(self, program: Program, deadline_s: float | None = None) -> dict[str, Any]:
+        """Run a program on the board, by ``deadline_s`` (None: by what it does); returns its saved values.
 
         A function that the runtime library does not export skips the test with that proof. Raises
         RuntimeCallError (ConformanceFailure) for an unexpected code, BoardLost, HarnessError.
@@ -88,6 +92,10 @@ class Npu:
         values: dict[str, Any] = reply["values"]
         self._log += [str(reply["log"]), *logs_of(values)]
         return values
+
+    def heard(self, log: str) -> None:
+        """Take in what was logged on the board beside a program; it is judged with the rest (VER-05)."""
+        self._log.append(log)
 
     def model(self, name: str, *, sparse_infer: bool | None = None) -> LoadedModel:
         """Put a model of pytest_rknpu.models, or of boards.toml, on the board and ask the runtime about it.
@@ -114,7 +122,7 @@ class Npu:
         require_known_to_work(self.soc.name, self.soc.runtime, self.session.versions, artifact)
 
     def _own_model(self, model: UserModel, sparse_infer: bool | None) -> LoadedModel:
-        from pytest_rknpu.session.user_models import artifact_of
+        from pytest_rknpu.session.user_artifacts import artifact_of
 
         artifact = artifact_of(self.session.board, model, sparse_infer=sparse_infer)
         self._require_known_to_work(artifact)
@@ -154,6 +162,14 @@ class Npu:
         """Skip: the runtime library of this board does not export ``function``."""
         version = self.session.versions.get("runtime", "unknown version")
         pytest.skip(f"{self.session.board.name}: the runtime library ({version}) does not export {function}")
+
+    @property
+    def can_sync(self) -> bool:
+        """Whether the application can sync at all: librknnrt 1.5.2 has no rknn_mem_sync, and nobody else may.
+
+        Memory that the CPU has filled must then not be one that the NPU writes.
+        """
+        return "rknn_mem_sync" in self.session.functions
 
     @property
     def knows_flush_flags(self) -> bool:
@@ -215,4 +231,5 @@ class Npu:
             return FinishReport((), "".join(self._log))
         reply = self.session.reset()
         log = "".join([*self._log, str(reply["log"])])
-        return FinishReport(tuple(reply["left_behind"]), log, reply["not_destroyed"])
+        said = tuple(complaints(reply.get("kernel_log", ())))
+        return FinishReport(tuple(reply["left_behind"]), log, reply["not_destroyed"], said)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pytest_rknpu.agent.abi import rknn_mem_sync_mode
+from pytest_rknpu.session.allowance import child_deadline_for
 from pytest_rknpu.session.plain import plain_bytes, plain_command
 
 Command = dict[str, Any]
@@ -349,10 +350,15 @@ class Program:
         self._add("repeat", count=count, commands=commands)
 
     @contextmanager
-    def child(self, save: str, *, deadline_s: float = 20.0) -> Iterator[None]:
-        """Commands recorded in the block run in a fresh process of the agent; its death is a result."""
+    def child(self, save: str, *, deadline_s: float | None = None) -> Iterator[None]:
+        """Commands recorded in the block run in a fresh process of the agent; its death is a result.
+
+        It has ``deadline_s``, by default 20 s and more for each run in it (see ``allowance``).
+        """
         with self._block() as commands:
             yield
+        if deadline_s is None:
+            deadline_s = child_deadline_for({"commands": commands, "blobs": self._blobs})
         self._add("child", commands=commands, deadline_s=deadline_s, save=save)
 
     @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
@@ -12,11 +12,12 @@ import pytest
 from numpy.typing import NDArray
 
 from pytest_rknpu import models
-from pytest_rknpu.errors import ConfigurationError, ModelError
+from pytest_rknpu.errors import ModelError, UserModelError
 from pytest_rknpu.measure import Tolerance
 from pytest_rknpu.models.execute import run_onnx
 from pytest_rknpu.models.tolerances import DECLARED
 from pytest_rknpu.models.user_data import Floats, Samples
+from pytest_rknpu.session.user_faults import table_of
 from pytest_rknpu.session.user_models import UserModel, UserModels
 
 if TYPE_CHECKING:
@@ -28,11 +29,11 @@ UNJUDGED = Tolerance(-1.0, -inf, inf, inf)
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A model under test.
+    """A model under test on one SoC.
 
     ``tolerances`` has one entry for each output, or one for all, or none where nothing is declared;
     ``top1_drop`` is a share of the labelled samples, None if no classifier; ``float_top1`` is the share that
-    the float model gets right at least. ``cpu_operators`` is None where no number is declared.
+    the float model gets right at least.
     """
 
     name: str
@@ -41,13 +42,12 @@ class Subject:
     tolerances: tuple[Tolerance, ...]
     top1_drop: float | None
     float_top1: float | None
-    cpu_operators: int | None
     _float_outputs: Callable[[Samples], tuple[list[Floats], str]]
 
     def float_outputs(self, samples: Samples) -> tuple[list[Floats], str]:
         """The float model's outputs for ``samples``, each (N, ...), and by what they were computed.
 
-        Skips with the proof where there is no float model. Raises ModelError, ToolkitError.
+        Skips with the proof where there is no float model. Raises ModelError, ToolkitError, UserModelError.
         """
         return self._float_outputs(samples)
 
@@ -57,12 +57,12 @@ class Subject:
         return bool(self.tolerances) or self.top1_drop is not None
 
     def tolerances_for(self, outputs: int) -> list[Tolerance]:
-        """One for each of ``outputs``. ConfigurationError: another number is declared."""
+        """One for each of ``outputs``. UserModelError: another number is declared."""
         declared = self.tolerances or (UNJUDGED,)
         if len(declared) not in (1, outputs):
-            raise ConfigurationError(
-                f'[[model]] "{self.name}", key "tolerances": has {len(declared)} entries, the model has '
-                f"{outputs} outputs; give one for all, or one for each"
+            raise UserModelError(
+                f"{table_of(self.name, 'tolerances')}: has {len(declared)} entries, the model has {outputs} "
+                "outputs; give one for all, or one for each"
             )
         return list(declared) * outputs if len(declared) == 1 else list(declared)
 
@@ -72,10 +72,33 @@ class Subject:
         return self.samples.labels
 
 
-def subject_of(name: str, own: UserModels) -> Subject:
-    """The model of that name: a user's, else one that is shipped. ModelError: there is none."""
+def scores_of(outputs: Sequence[Floats], subject: Subject) -> Floats:
+    """Output 0 as the scores (N, classes) of a classifier, places of one pixel taken away.
+
+    UserModelError: it is none, or the labels name classes that it does not have.
+    """
+    scores, labels = outputs[0], subject.labels
+    where = table_of(subject.name, "labelled")
+    classes = int(np.prod(scores.shape[1:]))
+    if scores.ndim < 2 or classes < 2 or max(scores.shape[1:]) != classes:
+        raise UserModelError(
+            f"{where}: top-1 needs scores (N, classes), output 0 has shape {scores.shape}; leave out "
+            "top1_drop, float_top1 and pruning_loss, or cut the graph where the scores are (outputs)"
+        )
+    if labels is not None and labels.max() >= classes:
+        raise UserModelError(
+            f"{where}: labels reach {int(labels.max())}, output 0 has {classes} classes, counted from 0"
+        )
+    return scores.reshape(len(scores), classes)
+
+
+def subject_of(name: str, own: UserModels, platform: str | None = None) -> Subject:
+    """The model of that name, a user's, else one that is shipped, with the limits that hold on a SoC.
+
+    ``platform`` is the toolkit's name of it; None: no SoC's own limits. ModelError: there is no such model.
+    """
     user = own.get(name)
-    return _shipped(models.load(name)) if user is None else _of_user(user)
+    return _shipped(models.load(name)) if user is None else _of_user(user, platform)
 
 
 def _shipped(model: models.Model) -> Subject:
@@ -96,19 +119,18 @@ def _shipped(model: models.Model) -> Subject:
         declared.against_float,
         declared.top1_drop_at_most,
         None,
-        None,
         lambda chosen: (run_onnx(model.float_onnx, chosen.inputs[0]), "ONNX Runtime, float32"),
     )
 
 
-def _of_user(model: UserModel) -> Subject:
-    table = model.table
+def _of_user(model: UserModel, platform: str | None) -> Subject:
+    table = model.table if platform is None else model.table.on(platform)
     model.require_source()
     samples = model.samples
     if samples is None:
         pytest.skip(
-            f'[[model]] "{model.name}" names no arrays to feed it with: give labelled, or calibration as '
-            ".npz or .npy"
+            f"{table_of(model.name)} names no arrays to feed it with: give labelled, or calibration as .npz "
+            "or .npy"
         )
     return Subject(
         model.name,
@@ -117,7 +139,6 @@ def _of_user(model: UserModel) -> Subject:
         tuple(_tolerance(entry) for entry in table.tolerances),
         table.top1_drop,
         table.float_top1,
-        table.cpu_operators,
         lambda chosen: model.float_outputs(chosen.inputs),
     )
 

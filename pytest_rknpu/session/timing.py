@@ -8,6 +8,7 @@ bound: the NPU's work and the runtime's, not Python's copying.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from pytest_rknpu.agent.abi import CoreMask
 from pytest_rknpu.errors import HarnessError
+from pytest_rknpu.measure.conditions import npu_load
 from pytest_rknpu.session.children import require_survived
 from pytest_rknpu.session.layout import dtype_of
 from pytest_rknpu.session.program import Program
@@ -34,6 +36,8 @@ NO_OPS = 1000
 _SECONDS_PER_RUN = 2.0  # far more than any run takes: a deadline, not a budget
 _SECONDS_TO_START = 60.0
 _LONGEST_S = 86_000.0  # docs/command-lists.md: less than a day
+_LOOKS = 3
+_LOOK_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class ProcessTimes:
 class Timing:
     """A model's latency under one core mask.
 
-    ``readings`` were taken before, between and after the processes.
+    ``readings`` were taken before, between and after the processes; the first and the last at rest.
     """
 
     model: str
@@ -89,7 +93,7 @@ def time_model(
     dies or a call fails.
     """
     data = timing_inputs(npu, model)
-    readings = [npu.session.conditions()]
+    readings = [_at_rest(npu)]
     found: list[ProcessTimes] = []
     for number, count in enumerate(shares(samples, processes)):
         io = ZeroCopy("timed", model)
@@ -100,7 +104,27 @@ def time_model(
         )
         found.append(_process_times(values))
         readings.append(npu.session.conditions())
+    readings += _until_at_rest(npu, readings[-1])
     return Timing(model.name, core_mask, tuple(found), tuple(readings))
+
+
+def _at_rest(npu: Npu) -> Mapping[str, Any]:
+    """A reading of a board on which nothing of this session runs."""
+    reading = npu.session.conditions()
+    return [reading, *_until_at_rest(npu, reading)][-1]
+
+
+def _until_at_rest(npu: Npu, reading: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Further readings until the NPU is at rest; what still runs there some looks later is somebody else's.
+
+    The driver's load is of the last second, in which a test before or a run of this one may have worked.
+    """
+    further: list[Mapping[str, Any]] = []
+    while npu_load(reading) > 0 and len(further) < _LOOKS:
+        time.sleep(_LOOK_S)
+        reading = npu.session.conditions()
+        further.append(reading)
+    return further
 
 
 def can_ask_perf_run(npu: Npu) -> bool:
@@ -210,22 +234,23 @@ Recorder = Callable[[bytes], Program]
 
 
 def compare_calls(
-    npu: Npu, calls: Sequence[str], record: Recorder, *, blocks: int, processes: int, save: str = "timed"
+    npu: Npu, calls: Sequence[str], record: Recorder, *, blocks: int, processes: int
 ) -> Comparison:
     """Time several calls against each other, in blocks of random order, in fresh processes.
 
-    ``record(order)`` gives the program of one process, whose value ``save`` is of ``time_runs`` or
+    ``record(order)`` gives the program of one process; "timed" is where it saves ``time_runs`` or
     ``time_syncs``.
     """
     if blocks < processes:
         raise HarnessError(f"{blocks} blocks do not make {processes} processes")
-    readings = [npu.session.conditions()]
+    readings = [_at_rest(npu)]
     tables: list[Doubles] = []
     for number, count in enumerate(shares(blocks, processes)):
         order = interleaved_order(npu.random, len(calls), count)
         what = f"process {number + 1} of {processes} that compares {', '.join(calls)}"
         values = run_process(npu, record(order), len(order), what)
-        wall = np.array(values[save]["wall_ns"], np.float64) / 1e6
+        wall = np.array(values["timed"]["wall_ns"], np.float64) / 1e6
         tables.append(by_call(order, wall.tolist(), len(calls)))
         readings.append(npu.session.conditions())
+    readings += _until_at_rest(npu, readings[-1])
     return Comparison(tuple(calls), tuple(tables), tuple(readings))

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_rknpu.models.user_data import Floats
+from pytest_rknpu.session.simulator import Note, simulated
+from pytest_rknpu.session.user_faults import users_fault
 from pytest_rknpu.session.user_models import UserModel, with_batch
 
 if TYPE_CHECKING:
     from pytest_rknpu.models import Model
+    from pytest_rknpu.toolchain.layer_errors import LayerError
 
 
 Inputs = Floats | Sequence[Floats]
@@ -23,17 +26,35 @@ def as_inputs(inputs: Inputs) -> tuple[Floats, ...]:
 
 
 def simulate_user_model(
-    platform: str, model: UserModel, inputs: Inputs, *, sparse_infer: bool | None = None
+    platform: str,
+    model: UserModel,
+    inputs: Inputs,
+    *,
+    sparse_infer: bool | None = None,
+    note: Note | None = None,
 ) -> list[Floats]:
     """All samples on RKNN-Toolkit2's simulator of ``platform``; per output an (N, ...) array.
 
-    Skips with the proof where there is nothing to simulate. Raises ToolkitError.
+    ``note`` as in ``simulated``. Skips with the proof where nothing can be simulated. UserModelError: the
+    toolkit does not take the model.
     """
-    from pytest_rknpu.toolchain import simulate_inputs
+    source = model.require_source()
+    with users_fault(model.name):
+        options = model.options(platform, sparse_infer=sparse_infer)
+        return simulated(source, options, with_batch(as_inputs(inputs)), note)
+
+
+def analyse_user_model(platform: str, model: UserModel, sample: Sequence[Floats]) -> tuple[LayerError, ...]:
+    """``accuracy_analysis`` of one sample, (1, ...) for each input, on the simulator: each layer against
+    float.
+
+    Skips and raises as ``simulate_user_model``.
+    """
+    from pytest_rknpu.toolchain.board import analyse_layers
 
     source = model.require_source()
-    options = model.options(platform, sparse_infer=sparse_infer)
-    return simulate_inputs(source, options, with_batch(as_inputs(inputs)))
+    with users_fault(model.name):
+        return analyse_layers(source, model.options(platform), sample)
 
 
 def native_inputs(model: Model | UserModel, inputs: Inputs) -> tuple[Floats, ...]:

@@ -1,4 +1,4 @@
-"""The user's models (``[[model]]`` of boards.toml) as sessions use them: loaded, built, or ready."""
+"""The user's models (``[[model]]`` of boards.toml) as sessions use them: what their files hold."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pytest_rknpu.errors import ModelError
 from pytest_rknpu.inventory.model_files import listed_samples
-from pytest_rknpu.inventory.socs import SOCS, find_soc
+from pytest_rknpu.inventory.socs import SOCS
 from pytest_rknpu.models.execute import run_onnx_inputs
 from pytest_rknpu.models.user_data import Floats, InputForm, Samples, read_listed, read_samples
 from pytest_rknpu.session.description import ModelDescription, with_shapes
-from pytest_rknpu.session.user_sources import cut_onnx, input_forms, output_shapes, read_source
+from pytest_rknpu.session.user_faults import table_of, users_fault
+from pytest_rknpu.session.user_graphs import cut_onnx, output_shapes
+from pytest_rknpu.session.user_sources import input_forms, read_source
 from pytest_rknpu.toolchain.source import missing_companion
 
 if TYPE_CHECKING:
     from pytest_rknpu.inventory.model_table import ModelTable
-    from pytest_rknpu.inventory.schema import Board
-    from pytest_rknpu.toolchain import Compiled, CompileOptions, ModelSource
+    from pytest_rknpu.toolchain import CompileOptions, ModelSource
 
 #: Where float models that ONNX Runtime does not read are simulated in float16: a SoC that takes float16.
 _FLOAT_PLATFORM = "rk3588"
@@ -37,7 +37,10 @@ _DTYPE_PLATFORMS: Mapping[str, frozenset[str]] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class UserModel:
-    """One ``[[model]]`` table with access to what its files hold; each is read once, when first asked for."""
+    """One ``[[model]]`` table with access to what its files hold; each is read once, when first asked for.
+
+    Whatever cannot be used is a UserModelError that names the table.
+    """
 
     table: ModelTable
 
@@ -48,13 +51,15 @@ class UserModel:
 
     @cached_property
     def source(self) -> ModelSource | None:
-        """How the toolkit loads it; None where there are only ready .rknn files. ModelError: a bad file."""
-        return read_source(self.table) if self.table.path is not None else None
+        """How the toolkit loads it; None where there are only ready .rknn files."""
+        with users_fault(self.name):
+            return read_source(self.table) if self.table.path is not None else None
 
     @cached_property
     def forms(self) -> tuple[InputForm, ...]:
-        """Its inputs, as the table and the graph tell them. ConfigurationError where they contradict."""
-        return input_forms(self.table, self.source)
+        """Its inputs, as the table and the graph tell them."""
+        with users_fault(self.name):
+            return input_forms(self.table, self.source)
 
     @property
     def is_onnx(self) -> bool:
@@ -68,28 +73,31 @@ class UserModel:
 
     @cached_property
     def onnx(self) -> bytes:
-        """The ONNX graph between the table's inputs and outputs. ModelError where it cannot be cut there."""
+        """The ONNX graph between the table's inputs and outputs."""
         assert self.source is not None
         names = [form.name for form in self.forms if form.name is not None] if self.table.inputs else []
-        return cut_onnx(self.source.files["model"][1], names, self.table.outputs, self.name)
+        with users_fault(self.name):
+            return cut_onnx(self.source.files["model"][1], names, self.table.outputs)
 
     @cached_property
     def calibration(self) -> Samples | None:
         """The arrays that it is quantised on; None without ``calibration``, or where that names pictures."""
         if self.table.calibration is None:
             return None
-        where, file = f'[[model]] "{self.name}", key "calibration"', Path(self.table.calibration)
-        if file.suffix.lower() == ".txt":
-            return read_listed(where, listed_samples(file), self.forms)
-        return read_samples(where, file, self.forms)
+        where, file = table_of(self.name, "calibration"), Path(self.table.calibration)
+        with users_fault(self.name):
+            if file.suffix.lower() == ".txt":
+                return read_listed(where, listed_samples(file), self.forms)
+            return read_samples(where, file, self.forms)
 
     @cached_property
     def samples(self) -> Samples | None:
         """What accuracy is measured on: the labelled set, else the calibration arrays."""
         if self.table.labelled is None:
             return self.calibration
-        where = f'[[model]] "{self.name}", key "labelled"'
-        return read_samples(where, Path(self.table.labelled), self.forms, labelled=True)
+        where, file = table_of(self.name, "labelled"), Path(self.table.labelled)
+        with users_fault(self.name):
+            return read_samples(where, file, self.forms, labelled=True)
 
     def normalised(self, inputs: Sequence[Floats]) -> tuple[Floats, ...]:
         """The inputs after ``mean`` and ``std``: what the graph itself takes."""
@@ -154,33 +162,39 @@ class UserModel:
         """The float model's outputs, each (N, ...), and by what they were computed.
 
         ONNX by ONNX Runtime, in float32 (a QDQ file as it is); other formats by the toolkit's own simulator,
-        in float16. Skips with the proof where there is only a ready .rknn file. ModelError, ToolkitError.
+        in float16. Skips with the proof where there is only a ready .rknn file.
         """
         source = self.require_source()
-        if self.is_onnx:
-            names = [form.name for form in self.forms]
-            kind = "the quantised graph itself" if self.qdq_onnx is not None else "float32"
-            outputs = run_onnx_inputs(self.onnx, self.normalised(inputs), names)
-            return outputs, f"ONNX Runtime, {kind}"
-        from pytest_rknpu.toolchain import CompileOptions, simulate_inputs
+        with users_fault(self.name):
+            return self._onnx_outputs(inputs) if self.is_onnx else self._simulated_outputs(source, inputs)
+
+    def _onnx_outputs(self, inputs: Sequence[Floats]) -> tuple[list[Floats], str]:
+        names = [form.name for form in self.forms]
+        kind = "the quantised graph itself" if self.qdq_onnx is not None else "float32"
+        outputs = run_onnx_inputs(self.onnx, self.normalised(inputs), names)
+        return outputs, f"ONNX Runtime, {kind}"
+
+    def _simulated_outputs(self, source: ModelSource, inputs: Sequence[Floats]) -> tuple[list[Floats], str]:
+        from pytest_rknpu.toolchain import CompileOptions, simulation_of
 
         options = CompileOptions(
             _FLOAT_PLATFORM, mean_values=self.table.mean or None, std_values=self.table.std or None
         )
-        outputs = simulate_inputs(source, options, with_batch(inputs))
-        return outputs, f"RKNN-Toolkit2's simulator, float16 ({_FLOAT_PLATFORM})"
+        simulation = simulation_of(source, options, with_batch(inputs))
+        computed_by = f"RKNN-Toolkit2's simulator, float16 ({_FLOAT_PLATFORM})"
+        return simulation.outputs, ", ".join(filter(None, (computed_by, simulation.stored)))
 
     def require_source(self) -> ModelSource:
         """The source. Skips with the proof where there are ready .rknn files only, and where the package is
         missing by which the toolkit loads it."""
         if self.source is None:
             pytest.skip(
-                f'[[model]] "{self.name}" has no path: a ready .rknn file has no float model, and '
+                f"{table_of(self.name)} has no path: a ready .rknn file has no float model, and "
                 "RKNN-Toolkit2 does not simulate one (init_runtime() without target returns -1 then)"
             )
         reason = missing_companion(self.source.loader)
         if reason is not None:
-            pytest.skip(f'[[model]] "{self.name}": {reason}')
+            pytest.skip(f"{table_of(self.name)}: {reason}")
         return self.source
 
 
@@ -198,57 +212,3 @@ class UserModels:
     def get(self, name: str) -> UserModel | None:
         """The user's model of that name, or None: then it is one that is shipped."""
         return self._models.get(name)
-
-
-def artifact_of(board: Board, model: UserModel, *, sparse_infer: bool | None = None) -> bytes:
-    """The file that ``board`` loads for the user's model: packed for the emulator, ready, or built.
-
-    Skips with the proof where there can be none. ModelError: a file is bad, or for another SoC. ToolkitError.
-    """
-    if board.runtime == "emulator":
-        return _packed(board, model)
-    platform = board.platform
-    ready = model.table.rknn.get(platform)
-    if ready is not None:
-        return _ready(model, Path(ready), platform)
-    if model.source is None:
-        there = ", ".join(model.table.rknn)
-        pytest.skip(
-            f'[[model]] "{model.name}" has no .rknn file for {platform} (it has: {there}), and no path'
-        )
-    return built(model, platform, sparse_infer=sparse_infer).path.read_bytes()
-
-
-def built(model: UserModel, platform: str, *, sparse_infer: bool | None = None) -> Compiled:
-    """The model as RKNN-Toolkit2 builds it for ``platform``, once for the same inputs (`compile_model`)."""
-    from pytest_rknpu.toolchain import compile_model
-
-    source = model.require_source()
-    return compile_model(source, model.options(platform, sparse_infer=sparse_infer))
-
-
-def _packed(board: Board, model: UserModel) -> bytes:
-    from pytest_rknpu.emulator import pack
-
-    if model.qdq_onnx is None:
-        pytest.skip(
-            f"{board.name} is emulated, and [[model]] {model.name!r} is no QDQ ONNX graph (dtype = "
-            '"prequantised"): the emulator runs only that'
-        )
-    return pack(model.qdq_onnx, board.soc)
-
-
-def _ready(model: UserModel, file: Path, platform: str) -> bytes:
-    from pytest_rknpu.toolchain import read_header
-
-    where = f'[[model]] "{model.name}", key "rknn": {file}'
-    try:
-        content = file.read_bytes()
-        targets = read_header(content).target_platforms
-    except OSError as error:
-        raise ModelError(f"{where}: {error.strerror}") from None
-    except ModelError as error:
-        raise ModelError(f"{where}: {error}") from None
-    if platform not in {find_soc(target).toolkit_platform for target in targets}:
-        raise ModelError(f"{where} was built for {', '.join(targets)}, not for {platform}")
-    return content

@@ -1,4 +1,4 @@
-"""From the path of a ``[[model]]`` to how RKNN-Toolkit2 loads it, and what its graph says of its inputs."""
+"""From the path of a ``[[model]]`` to how RKNN-Toolkit2 loads it, and the inputs of its graph."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_rknpu.errors import ConfigurationError, ModelError
+from pytest_rknpu.inventory.model_formats import QUANTISED_DTYPES
+from pytest_rknpu.inventory.wording import did_you_mean
 from pytest_rknpu.models.user_data import InputForm
+from pytest_rknpu.session.user_faults import table_of
+from pytest_rknpu.session.user_graphs import OnnxGraph, read_graph
 
 if TYPE_CHECKING:
     from pytest_rknpu.inventory.model_table import ModelTable
@@ -22,27 +26,52 @@ def read_source(table: ModelTable) -> ModelSource:
     """Read the files of a table with a ``path``.
 
     ModelError: a file is missing, empty, or not what its suffix says as far as that shows without the
-    toolkit.
+    toolkit. ConfigurationError: an ONNX graph contradicts the table.
     """
     from pytest_rknpu.toolchain import ModelSource
 
     form, path = table.format, Path(str(table.path))
     assert form is not None  # model_rules refuses other suffixes
-    content = _content(table, "path", path)
-    files = {_FILE_KEYWORD.get(form.loader, "model"): (path.name, content)}
     if form.loader == "load_onnx":
-        from pytest_rknpu.toolchain.onnx_file import read_onnx
-
-        files = {"model": ("model.onnx", read_onnx(path))}
+        content = _onnx(table, path)
+        graph = read_graph(content)
+        _require_dtype(table, graph)
+        return ModelSource(form.loader, {"model": ("model.onnx", content)}, _onnx_keywords(table, graph))
     if form.loader == "load_pytorch":
         _require_torchscript(table, path)
+    files = {_FILE_KEYWORD.get(form.loader, "model"): (path.name, _content(table, "path", path))}
     if table.weights is not None:
         files["blobs"] = (Path(table.weights).name, _content(table, "weights", Path(table.weights)))
     return ModelSource(form.loader, files, _keywords(table, form.loader), form.layout)
 
 
+def _onnx(table: ModelTable, path: Path) -> bytes:
+    from pytest_rknpu.toolchain.onnx_file import read_onnx
+
+    try:
+        return read_onnx(path)
+    except ModelError as error:
+        raise ModelError(f"{table_of(table.name, 'path')}: {error}") from None
+
+
+def _require_dtype(table: ModelTable, graph: OnnxGraph) -> None:
+    """What is quantised already is not quantised again, and what is not cannot be called so."""
+    where, dtype = table_of(table.name, "dtype"), table.built_dtype
+    if graph.quantised and dtype != "prequantised":
+        raise ConfigurationError(
+            f'{where}: is "{dtype}", but the graph of {table.path} is quantised already (it has '
+            'QuantizeLinear or DequantizeLinear): say "prequantised", or give the float model'
+        )
+    if not graph.quantised and dtype == "prequantised":
+        others = ", ".join(f'"{name}"' for name in sorted(QUANTISED_DTYPES))
+        raise ConfigurationError(
+            f'{where}: is "prequantised", but {table.path} is a float graph (it has no QuantizeLinear): '
+            f"leave dtype out, or say {others} with a calibration set"
+        )
+
+
 def _content(table: ModelTable, key: str, path: Path) -> bytes:
-    where = f'[[model]] "{table.name}", key "{key}"'
+    where = table_of(table.name, key)
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -62,25 +91,45 @@ def _require_torchscript(table: ModelTable, path: Path) -> None:
     except (OSError, zipfile.BadZipFile):
         reason = "it is no archive of PyTorch"
     raise ModelError(
-        f'[[model]] "{table.name}", key "path": {path} is not what torch.jit.save writes ({reason}); '
+        f"{table_of(table.name, 'path')}: {path} is not what torch.jit.save writes ({reason}); "
         "trace or script the model first"
     )
 
 
 def _keywords(table: ModelTable, loader: str) -> dict[str, Any]:
-    """The loader's keywords beside its files."""
-    shapes = [list(entry.shape) for entry in table.inputs]
-    names = [entry.name for entry in table.inputs]
+    """The loader's keywords beside its files, of formats other than ONNX."""
     keywords: dict[str, Any] = {}
     if loader in ("load_pytorch", "load_tensorflow"):
-        keywords["input_size_list"] = shapes
-    elif loader == "load_onnx" and names and None not in names:
-        keywords |= {"inputs": names, "input_size_list": shapes}
+        keywords["input_size_list"] = [list(entry.shape) for entry in table.inputs]
     if loader == "load_tensorflow":
-        keywords["inputs"] = names
+        keywords["inputs"] = [entry.name for entry in table.inputs]
     if table.outputs:
         keywords["outputs"] = list(table.outputs)
     return keywords
+
+
+def _onnx_keywords(table: ModelTable, graph: OnnxGraph) -> dict[str, Any]:
+    """Where the graph is cut, and what its free dimensions are. ConfigurationError: it has no such tensor."""
+    keywords: dict[str, Any] = {}
+    if table.inputs:
+        names = [form.name for form in _told_forms(table, graph)]
+        keywords = {"inputs": names, "input_size_list": [list(entry.shape) for entry in table.inputs]}
+        _require_tensors(table, "inputs", [name or "" for name in names], graph)
+    if table.outputs:
+        keywords["outputs"] = list(table.outputs)
+        _require_tensors(table, "outputs", table.outputs, graph)
+    return keywords
+
+
+def _require_tensors(table: ModelTable, key: str, names: Sequence[str], graph: OnnxGraph) -> None:
+    for name in names:
+        if name not in graph.tensors:
+            hint = (
+                did_you_mean(name, graph.tensors) or f"; its inputs: {', '.join(n for n, _ in graph.inputs)}"
+            )
+            raise ConfigurationError(
+                f"{table_of(table.name, key)}: the graph of {table.path} has no tensor {name!r}{hint}"
+            )
 
 
 def input_forms(table: ModelTable, source: ModelSource | None) -> tuple[InputForm, ...]:
@@ -88,65 +137,78 @@ def input_forms(table: ModelTable, source: ModelSource | None) -> tuple[InputFor
 
     ConfigurationError: the table contradicts the graph, or neither tells the shape.
     """
-    nhwc = source is not None and source.layout == "nhwc"
-    told = tuple(
+    if source is not None and source.loader == "load_onnx":
+        graph = read_graph(source.files["model"][1])
+        forms = _told_forms(table, graph) if table.inputs else _graph_forms(table, graph)
+    else:
+        nhwc = source is not None and source.layout == "nhwc"
+        forms = _declared(table, nhwc) or (InputForm(None, None, nhwc, nhwc),)
+    _require_channels(table, forms)
+    return forms
+
+
+def _declared(table: ModelTable, graph_nhwc: bool) -> tuple[InputForm, ...]:
+    """What the table alone says."""
+    return tuple(
         InputForm(
-            entry.name, entry.shape, (entry.layout == "nhwc") if entry.layout is not None else nhwc, nhwc
+            entry.name,
+            entry.shape,
+            graph_nhwc if entry.layout is None else entry.layout == "nhwc",
+            graph_nhwc,
         )
         for entry in table.inputs
     )
-    if source is None or source.loader != "load_onnx":
-        return told or (InputForm(None, None, nhwc, nhwc),)
-    graph = _graph_inputs(source.files["model"][1])
-    if told:
-        _require_agreement(table, told, graph)
-        names = [name for name, _ in graph]
-        return tuple(
-            form if form.name else InputForm(names[position], form.shape, form.data_nhwc, nhwc)
-            for position, form in enumerate(told)
-        )
-    for name, shape in graph:
+
+
+def _told_forms(table: ModelTable, graph: OnnxGraph) -> tuple[InputForm, ...]:
+    """What the table says, with the graph's names where it gives none."""
+    told = _declared(table, graph_nhwc=False)
+    _require_agreement(table, told, graph)
+    return tuple(
+        form if form.name else InputForm(graph.inputs[position][0], form.shape, form.data_nhwc)
+        for position, form in enumerate(told)
+    )
+
+
+def _graph_forms(table: ModelTable, graph: OnnxGraph) -> tuple[InputForm, ...]:
+    for name, shape in graph.inputs:
         if 0 in shape or not shape or shape[0] != 1:
             raise ConfigurationError(
-                f'[[model]] "{table.name}", key "inputs": missing; input {name!r} of the graph has shape '
+                f"{table_of(table.name, 'inputs')}: missing; input {name!r} of the graph has shape "
                 f"{[size or '?' for size in shape]}, and it has to be one sample of known size"
             )
-    return tuple(InputForm(name, shape) for name, shape in graph)
+    return tuple(InputForm(name, shape) for name, shape in graph.inputs)
 
 
-def _graph_inputs(content: bytes) -> list[tuple[str, tuple[int, ...]]]:
-    """(name, shape) of each input that is no constant; a free dimension is 0."""
-    import onnx
-
-    graph = onnx.load_model_from_string(content).graph
-    constants = {constant.name for constant in graph.initializer}
-    return [
-        (value.name, tuple(d.dim_value for d in value.type.tensor_type.shape.dim))
-        for value in graph.input
-        if value.name not in constants
-    ]
-
-
-def output_shapes(content: bytes) -> tuple[tuple[int, ...], ...]:
-    """The shapes of an ONNX graph's outputs; empty where one of them is not known beforehand."""
-    import onnx
-
-    graph = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(content)).graph
-    shapes = tuple(tuple(d.dim_value for d in value.type.tensor_type.shape.dim) for value in graph.output)
-    return shapes if all(shape and 0 not in shape for shape in shapes) else ()
+def _require_channels(table: ModelTable, forms: Sequence[InputForm]) -> None:
+    """mean and std have a number for each channel; the toolkit says so only when it loads the model."""
+    if not table.mean:
+        return
+    if len(forms) > 1:
+        raise ConfigurationError(
+            f"{table_of(table.name, 'mean')}: only for models with one input, this one has {len(forms)}; "
+            "normalise the data sets instead"
+        )
+    shape = forms[0].shape
+    if shape is None or len(shape) != 4:
+        return
+    channels = shape[3 if forms[0].graph_nhwc else 1]
+    if len(table.mean) != channels:
+        raise ConfigurationError(
+            f"{table_of(table.name, 'mean')}: has {len(table.mean)} numbers, the model's input has "
+            f"{channels} channels; mean and std need one for each"
+        )
 
 
-def _require_agreement(
-    table: ModelTable, told: Sequence[InputForm], graph: Sequence[tuple[str, tuple[int, ...]]]
-) -> None:
+def _require_agreement(table: ModelTable, told: Sequence[InputForm], graph: OnnxGraph) -> None:
     """The table may name tensors inside the graph (it is cut there) and fix free dimensions; no more."""
-    where = f'[[model]] "{table.name}", key "inputs"'
-    known = dict(graph)
-    unnamed = any(form.name is None for form in told)
-    if unnamed and len(told) != len(graph):
-        raise ConfigurationError(f"{where}: has {len(told)} entries, the graph has {len(graph)} inputs")
+    where, known = table_of(table.name, "inputs"), dict(graph.inputs)
+    if any(form.name is None for form in told) and len(told) != len(graph.inputs):
+        raise ConfigurationError(
+            f"{where}: has {len(told)} entries, the graph has {len(graph.inputs)} inputs"
+        )
     for position, form in enumerate(told):
-        name = form.name or graph[position][0]
+        name = form.name or graph.inputs[position][0]
         shape = known.get(name)
         if shape is None or form.shape is None:
             continue
@@ -158,32 +220,3 @@ def _require_agreement(
             raise ConfigurationError(
                 f"{where}: {name!r} has shape {list(form.shape)} here, and {free} in the graph"
             )
-
-
-def cut_onnx(content: bytes, inputs: Sequence[str], outputs: Sequence[str], name: str) -> bytes:
-    """The part of an ONNX graph between named tensors; the graph itself where none are named.
-
-    ModelError: it cannot be cut there.
-    """
-    if not inputs and not outputs:
-        return content
-    import onnx
-    import onnx.utils
-
-    model = onnx.load_model_from_string(content)
-    constants = {constant.name for constant in model.graph.initializer}
-    own_inputs = [value.name for value in model.graph.input if value.name not in constants]
-    own_outputs = [value.name for value in model.graph.output]
-    wanted = (list(inputs) or own_inputs, list(outputs) or own_outputs)
-    if wanted == (own_inputs, own_outputs):
-        return content
-    try:
-        inferred = onnx.shape_inference.infer_shapes(model)
-        part = onnx.utils.Extractor(inferred).extract_model(*wanted)
-        onnx.checker.check_model(part)
-    except Exception as error:  # KeyError, ValueError, ValidationError: onnx has no common base
-        raise ModelError(
-            f'[[model]] "{name}": the graph cannot be cut between {wanted[0]} and {wanted[1]}: {error}'
-        ) from None
-    cut: bytes = part.SerializeToString()
-    return cut

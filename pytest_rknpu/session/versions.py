@@ -8,17 +8,27 @@ from typing import TYPE_CHECKING, Any
 from pytest_rknpu.errors import ConformanceFailure, ModelError, ToolkitError
 from pytest_rknpu.session.artifacts import artifact_for, compiler_of
 from pytest_rknpu.session.compatibility import require_known_to_work
+from pytest_rknpu.session.description import version_program
+from pytest_rknpu.session.runtime_log import explanation, versions_in
 
 if TYPE_CHECKING:
     from pytest_rknpu.session.board_session import BoardSession
 
 Facts = Mapping[str, Any]
 
-_SMALLEST_MODEL = "probe_pointwise"
+SMALLEST_MODEL = "probe_pointwise"
+"""What a board is asked to load first."""
 
 
 def _bsp(value: Facts) -> str:
-    return str(value.get("PRETTY_NAME") or value.get("NAME"))
+    name = value.get("PRETTY_NAME") or value.get("NAME") or value.get("ID")
+    return str(name or "an os-release file that gives no name")
+
+
+def _android(value: Facts) -> str:
+    release = value.get("ro.build.version.release")
+    build = value.get("ro.build.display.id") or value.get("ro.build.fingerprint")
+    return " ".join(word for word in ("Android", release, f"({build})" if build else None) if word)
 
 
 def _vendor(value: Facts) -> str:
@@ -33,6 +43,10 @@ def _driver(value: Facts) -> str:
 
 def _library(value: Facts) -> str:
     return str(value["text"] or f"{value['path']} holds no version string")
+
+
+def _server(value: Facts) -> str:
+    return _library(value) + (", running" if value["pid"] else "")
 
 
 def _clock(value: Facts) -> str:
@@ -52,7 +66,7 @@ _FROM_FACTS: Mapping[str, tuple[str, Callable[[Any], str]]] = {
     "kernel": ("kernel", lambda value: str(value["release"] or value["banner"])),
     "driver": ("driver_version", _driver),
     "runtime_library": ("runtime_library", _library),
-    "rknn_server": ("rknn_server", _library),
+    "rknn_server": ("rknn_server", _server),
     "lite": ("lite_version", str),
     "npu_clock": ("npu_clock", _clock),
     "ddr_clock": ("ddr_clock", _clock),
@@ -67,11 +81,18 @@ RECORDED = (*_FROM_FACTS, "runtime", "driver_api", "toolkit", "model_compiler", 
 
 def identify(session: BoardSession) -> None:
     """Fill ``session.versions`` from the probed facts and from what the runtime says of a small model."""
-    versions = {name: written(session.facts.get(fact), write) for name, (fact, write) in _FROM_FACTS.items()}
-    versions["clocks"] = "; ".join(f"{name.partition('_')[0]} {versions[name]}" for name in _CLOCKS)
-    versions |= compiler_of(session.board)
+    versions = known_from_facts(session.facts) | compiler_of(session.board)
     versions |= _asked_of_the_runtime(session, versions)
     session.versions = versions
+
+
+def known_from_facts(facts: Facts) -> dict[str, str]:
+    """The versions that the agent's probe tells, without any question to the runtime."""
+    versions = {name: written(facts.get(fact), write) for name, (fact, write) in _FROM_FACTS.items()}
+    if not is_value(versions["bsp"]) and "value" in facts.get("android", {}):
+        versions["bsp"] = written(facts["android"], _android)
+    versions["clocks"] = "; ".join(f"{name.partition('_')[0]} {versions[name]}" for name in _CLOCKS)
+    return versions
 
 
 def written(fact: Facts | None, write: Callable[[Any], str]) -> str:
@@ -91,10 +112,17 @@ def is_value(version: str) -> bool:
 def _asked_of_the_runtime(session: BoardSession, known: Mapping[str, str]) -> dict[str, str]:
     """RKNN_QUERY_SDK_VERSION needs a context, and so a model that this board can load (VER-03)."""
     try:
-        artifact = artifact_for(session.board, _SMALLEST_MODEL)
+        artifact = artifact_for(session.board, SMALLEST_MODEL)
         require_known_to_work(session.soc.name, session.soc.runtime, known, artifact)
-        description = session.describe(session.store_model(artifact))
+        sdk = session.execute(version_program(session.store_model(artifact)))["values"]["sdk"]
     except (ModelError, ToolkitError, ConformanceFailure) as error:
-        reason = f"probe blocked ({str(error).splitlines()[0]})"
-        return {"runtime": reason, "driver_api": reason}
-    return {"runtime": description.api_version, "driver_api": description.driver_version}
+        return _told_by_a_failure(str(error))
+    return {"runtime": str(sdk["api_version"]), "driver_api": str(sdk["drv_version"])}
+
+
+def _told_by_a_failure(message: str) -> dict[str, str]:
+    """What the runtime logged before it gave up, and what its last words mean."""
+    told = versions_in(message)
+    why = explanation(message) or message.splitlines()[0]
+    blocked = f"probe blocked ({why})"
+    return {"runtime": told.get("runtime", blocked), "driver_api": told.get("driver", blocked)}

@@ -6,13 +6,14 @@ Depends on nothing of ours but `pytest_rknpu.errors`, so that suites, fixtures a
 from __future__ import annotations
 
 from pytest_rknpu.verdict.capabilities import CAPABILITIES, lacking, require_known_needs
-from pytest_rknpu.verdict.judgement import Phase, Verdict, conclude, unexpected_log_error
+from pytest_rknpu.verdict.judgement import LOG_REQUIREMENT, Phase, Verdict, conclude, unexpected_log_error
 from pytest_rknpu.verdict.outcome import Outcome, message_of, outcome_of, worst
-from pytest_rknpu.verdict.record import ItemRecord, Measurement, Samples, sendable
+from pytest_rknpu.verdict.record import ItemRecord, Measurement, Samples, WaivedBy, sendable
 from pytest_rknpu.verdict.requirements import REQUIREMENTS, Requirement, require_known
 
 __all__ = [
     "CAPABILITIES",
+    "LOG_REQUIREMENT",
     "REQUIREMENTS",
     "ItemRecord",
     "Measurement",
@@ -21,6 +22,7 @@ __all__ = [
     "Requirement",
     "Samples",
     "Verdict",
+    "WaivedBy",
     "conclude",
     "lacking",
     "message_of",

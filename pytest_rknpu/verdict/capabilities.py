@@ -59,6 +59,10 @@ CAPABILITIES: Mapping[str, Capability] = MappingProxyType(
         ),
         # Which board has it is not the SoC's doing: `Board.without_time` says why one has not.
         "time": Capability(lambda _, evidence: True, "has no time that means anything"),
+        "arithmetic": Capability(
+            lambda _, evidence: evidence != "vendor-runtime",
+            "has a stand-in for its NPU here, which hashes and does not compute",
+        ),
         "hardware": Capability(
             lambda _, evidence: evidence == "hardware", "is played by software, which has no meaningful time"
         ),

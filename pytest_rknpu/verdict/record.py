@@ -36,6 +36,21 @@ class Samples:
     processes: tuple[tuple[int, ...], ...]
 
 
+@dataclass(frozen=True)
+class WaivedBy:
+    """The waiver that covers a failure, and what the failure was: ``original`` outcome and ``message``.
+
+    ``number`` is its place in waivers.toml, counted from 1; ``expires`` is its last day in ISO 8601.
+    """
+
+    number: int
+    original: str
+    message: str
+    reason: str
+    link: str | None
+    expires: str
+
+
 @dataclass
 class ItemRecord:
     """The notebook of one test: suites write to it through `measure` and `note`, reports read it.
@@ -53,6 +68,7 @@ class ItemRecord:
     notes: list[str] = field(default_factory=list)
     runtime_errors: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
+    waived_by: WaivedBy | None = None
 
     def anew(self) -> ItemRecord:
         """An empty notebook for the same test."""

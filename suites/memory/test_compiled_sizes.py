@@ -13,12 +13,15 @@ MODELS = ["probe_pointwise", "probe_chain", "probe_wide", "probe_stride", "digit
 
 
 @pytest.mark.requirement("MEM-01")
-@pytest.mark.parametrize("model_name", MODELS)
+@pytest.mark.models(*MODELS)
 def test_reported_sizes_agree_with_the_build_log(
     npu: Npu, build: BuildOf, record: ItemRecord, model_name: str
 ) -> None:
     """RKNN_QUERY_MEM_SIZE: weights and internal memory lie within what the compiler's tables say."""
-    built, loaded = build(model_name), npu.model(model_name)
+    built, platform = build(model_name), npu.session.board.platform
+    if built.own is not None and platform in built.own.table.rknn:
+        pytest.skip(f"{model_name}: the ready .rknn file for {platform} has no build log")
+    loaded = npu.model(model_name)
     if loaded.sha256 != built.compiled.sha256:
         raise HarnessError(f"{model_name}: the board did not load the file that the build log is of")
     plan, sizes = built.log.plan, loaded.description

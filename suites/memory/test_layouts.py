@@ -17,6 +17,8 @@ from pytest_rknpu.session.references import by_the_copying_api, passed_through
 from pytest_rknpu.session.zero_copy import bound_attr
 
 MODELS = ["probe_pointwise", "probe_chain", "probe_wide", "probe_stride", "digits_cnn"]
+# Where rknn_run was seen not to maintain an output that is not native (see _zero_copy).
+LEFT_TO_THE_APPLICATION = ("rk3566", "rk3568")
 # Zero copy of uint8 pixels is promised for these only (guide 1.5.2).
 IMAGE_CHANNELS = (1, 3, 4)
 
@@ -27,6 +29,11 @@ IMAGE_CHANNELS = (1, 3, 4)
 def test_zero_copy_equals_the_copying_api(npu: Npu, named: LoadedModel, output: str) -> None:
     """Images as uint8 NHWC, in longer rows where w_stride says so; other inputs native; each output form."""
     npu.require_function("rknn_inputs_set")
+    if output != "native" and not npu.can_sync and npu.soc.name in LEFT_TO_THE_APPLICATION:
+        pytest.skip(
+            f"{npu.soc.name}: librknnrt 1.5.2 was seen to maintain another memory than an output that is not "
+            "native, and this runtime exports no rknn_mem_sync by which the application could"
+        )
     given, attr = _given(npu, named), _output_attr(npu, named, output)
     copied = _copying(npu, named, given.copied, want_float=output == "logical-float32")
     actual = _zero_copy(npu, named, given, attr)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from pytest_rknpu.fixtures import Effort
 from pytest_rknpu.measure import Judgement, Rule, judge_ratio
 from pytest_rknpu.session import BIDIRECTIONAL, FROM_DEVICE, TO_DEVICE, LoadedModel, Program
 from pytest_rknpu.session.latency import Latency, require_within
-from pytest_rknpu.session.timing import compare_calls
+from pytest_rknpu.session.timing import Comparison, compare_calls
 
 PROCESSES = 3
 MORE = 0.05
@@ -30,14 +32,17 @@ def test_one_direction_costs_no_more_than_both(
     latency: Latency, sync_model: LoadedModel, effort: Effort
 ) -> None:
     """The CPU writes the memory, then it is synced one way or both, interleaved at random; by size."""
-    judgements: dict[str, Judgement] = {}
-    for size in SIZES:
-        judgements |= _compare_directions(latency, sync_model, size, max(30, effort.rounds(100)))
-    require_within(latency.npu, "cost of rknn_mem_sync", judgements)
+    found = {size: _time_directions(latency, sync_model, size, max(30, effort.rounds(100))) for size in SIZES}
+    latency.note_conditions([reading for one in found.values() for reading in one.readings])
+    require_within(
+        latency.npu,
+        "cost of rknn_mem_sync",
+        {name: judgement for size, one in found.items() for name, judgement in _judged(latency, size, one)},
+    )
 
 
-def _compare_directions(latency: Latency, model: LoadedModel, size: str, blocks: int) -> dict[str, Judgement]:
-    """Time the three modes on a memory of that size; the judgement of each direction by both."""
+def _time_directions(latency: Latency, model: LoadedModel, size: str, blocks: int) -> Comparison:
+    """Time the three modes on a memory of that size, and write down what they cost."""
     npu, length = latency.npu, SIZES[size]
 
     def record(order: bytes) -> Program:
@@ -54,15 +59,20 @@ def _compare_directions(latency: Latency, model: LoadedModel, size: str, blocks:
         cost = float(np.median(np.concatenate(comparison.milliseconds(name)))) * 1000
         npu.record.measure(f"{size} {name}, median", cost, "us")
         npu.record.measure(f"{size} {name}, per MiB", cost * 2**20 / length, "us/MiB")
-    disturbed = latency.disturbances(comparison.readings)
+    return comparison
+
+
+def _judged(latency: Latency, size: str, comparison: Comparison) -> Iterator[tuple[str, Judgement]]:
+    """The judgement of each direction by both."""
     one_way = [name for name in MODES if name != "BIDIRECTIONAL"]
-    return {
-        f"{size}, {name} by BIDIRECTIONAL": judge_ratio(
-            comparison.ratios(name, "BIDIRECTIONAL"),
-            1 + MORE,
-            Rule(),
-            comparisons=len(one_way) * len(SIZES),
-            disturbances=disturbed,
+    for name in one_way:
+        yield (
+            f"{size}, {name} by BIDIRECTIONAL",
+            judge_ratio(
+                comparison.ratios(name, "BIDIRECTIONAL"),
+                1 + MORE,
+                Rule(),
+                comparisons=len(one_way) * len(SIZES),
+                disturbances=latency.disturbances(comparison.readings),
+            ),
         )
-        for name in one_way
-    }

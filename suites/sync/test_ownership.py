@@ -54,7 +54,7 @@ def test_ownership_flips_for_ever(
     generations = npu.random_inputs(model, 8)
     io = ZeroCopy("a", model, flags=npu.application_syncs)
     rounds = effort.rounds(3000)
-    compared = hand_overs(npu, io, generations, rounds, to_npu=TO_DEVICE, to_cpu=FROM_DEVICE, deadline_s=300)
+    compared = hand_overs(npu, io, generations, rounds, to_npu=TO_DEVICE, to_cpu=FROM_DEVICE)
     npu.require_same(compared, "a generation read was not the current one")
     npu.record_bound(rounds)
     require_sensitive(min(sensitivity.to_device, sensitivity.from_device), "TO_DEVICE or FROM_DEVICE")

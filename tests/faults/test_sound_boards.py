@@ -28,7 +28,7 @@ def test_boards_that_choose_otherwise_raise_no_alarm(run_suites: RunSuites, soc:
 def test_older_runtimes_fail_nothing(run_suites: RunSuites, runtime: str) -> None:
     """They lack functions and ignore the flush flags: some things cannot be shown, none is wrong."""
     run = run_suites(board("rk3588", runtime_version=runtime), "--rknpu-effort", "quick", suites=SUITES)
-    assert {record["outcome"] for record in run.records} == {"pass", "skip", "inconclusive"}, run.text[-8000:]
+    assert {record["outcome"] for record in run.records} <= {"pass", "skip", "inconclusive"}, run.text[-8000:]
     for record in run.with_outcome("inconclusive"):
         assert "insensitive" in record["message"], record
     for record in run.with_outcome("skip"):

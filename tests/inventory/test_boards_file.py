@@ -11,6 +11,8 @@ from pytest_rknpu.errors import ConfigurationError
 from pytest_rknpu.inventory.schema import Board, load_boards
 
 CLONE = Path(__file__).parents[2]
+FARM = 'name = "one"\nsoc = "rk3588"\nruntime = "librknnrt"\ntransport = "labgrid"\n'
+SIMULATOR = 'name = "one"\nsoc = "rk3588"\nruntime = "simulator"\n'
 EMULATOR = 'name = "one"\nsoc = "rk3588"\nruntime = "emulator"\n'
 REAL = 'name = "one"\nsoc = "rk3588"\nhost = "192.0.2.7"\n'
 
@@ -39,7 +41,7 @@ def refusal(path: Path) -> str:
 def test_every_kind_of_board(write) -> None:
     file = write(
         '[[board]]\nname = "emu"\nsoc = "RK3588S"\nruntime = "emulator"\nseed = 7\n'
-        'runtime_version = "1.6.0"\ndriver_version = "0.9.8"\ntags = ["lab"]\nnote = "a note"\n'
+        'runtime_version = "1.6.0"\ndriver_version = "0.9.8"\ntags = { site = "lab" }\nnote = "a note"\n'
         '[[board]]\nname = "sim"\nsoc = "rk3576"\nruntime = "simulator"\n'
         '[[board]]\nname = "far"\nsoc = "rk3568"\nruntime = "librknnrt"\ntransport = "ssh"\n'
         'host = "farm.example"\nuser = "root"\nport = 2222\npython = "/usr/bin/python3.9"\n'
@@ -50,7 +52,7 @@ def test_every_kind_of_board(write) -> None:
     assert loaded.path == file
     emu, sim, far, here = loaded.boards
     assert [board.evidence for board in loaded.boards] == ["emulator", "simulator", "hardware", "hardware"]
-    assert (emu.soc, emu.seed, emu.tags, emu.runtime_version) == ("rk3588", 7, ("lab",), "1.6.0")
+    assert (emu.soc, emu.seed, emu.tags, emu.runtime_version) == ("rk3588", 7, {"site": "lab"}, "1.6.0")
     assert sim.chip.name == "rk3576"
     assert (far.host, far.port, far.library_path) == ("farm.example", 2222, "/opt/a b/librknnrt.so")
     assert (here.transport, here.python, here.library_path) == ("local", "python3", "librknnmrt.so")
@@ -149,7 +151,7 @@ def test_of_very_many_mistakes_the_first_are_told(write) -> None:
         ('name = "one"\n', ['key "soc": missing', 'key "runtime": missing']),
         (
             'name = "one"\nsoc = "rk3588"\nruntime = "librknnrt"\n',
-            ['key "transport": missing', '"ssh" or "local"'],
+            ['key "transport": missing', '"ssh", "adb" or "local"'],
         ),
         ('name = "one"\nsoc = "rk3588"\nruntime = "librknnrt"\ntransport = "ssh"\n', ['key "host": missing']),
         # values
@@ -169,8 +171,13 @@ def test_of_very_many_mistakes_the_first_are_told(write) -> None:
         (EMULATOR + 'seed = "7"\n', ['key "seed": must be a whole number, not "7"']),
         (EMULATOR + "seed = 7.0\n", ['key "seed": must be a whole number']),
         (EMULATOR + 'runtime_version = "newest"\n', ['key "runtime_version": must be a version such as']),
-        (EMULATOR + 'tags = "lab"\n', ['key "tags": must be a list, not "lab"']),
-        (EMULATOR + 'tags = ["lab", 3]\n', ['key "tags", entry 2: must be a text in quotes, not 3']),
+        (EMULATOR + 'tags = "lab"\n', ['key "tags": must be a table, not "lab"']),
+        (
+            EMULATOR + 'tags = { site = "lab", shelf = 3 }\n',
+            ['key "tags", key "shelf": must be a text in quotes, not 3'],
+        ),
+        (EMULATOR + 'tags = { site = "a b" }\n', ['key "tags", key "site": must be keys of', 'not "a b"']),
+        (EMULATOR + 'tags = { "a b" = "x" }\n', ['key "tags", key "a b"', "must be keys of"]),
         (EMULATOR + "note = 2024-01-01\n", ['key "note": must be a text in quotes']),
         (EMULATOR + 'note = "\\u001b[31m"\n', ['key "note": must have no control characters']),
         (REAL + "port = 0\n", ['key "port"']),
@@ -178,8 +185,16 @@ def test_of_very_many_mistakes_the_first_are_told(write) -> None:
         # keys out of place
         (
             EMULATOR + 'transport = "local"\n',
-            ['key "transport": only for runtime = "librknnrt"', "remove it"],
+            ['key "transport": an emulated board is local without it', "remove it"],
         ),
+        (SIMULATOR + 'transport = "ssh"\n', ['key "transport": only for runtime = "librknnrt" or']),
+        (FARM, ['key "place": transport = "labgrid" needs either place or filter']),
+        (FARM + 'place = "a"\nfilter = { soc = "rk3588" }\n', ["needs either place or filter"]),
+        (FARM + 'place = "a b"\n', ['key "place": must be the name of a labgrid place']),
+        (FARM + 'place = "a"\nhost = "h"\n', ['key "host": only for transport = "ssh"']),
+        (FARM + 'place = "a"\ncoordinator = "-o x"\n', ['key "coordinator": must be `host:port`']),
+        (FARM + 'filter = { Soc = "rk3588" }\n', ['key "filter", key "Soc"', "must be keys of"]),
+        (REAL + 'filter = { soc = "rk3588" }\n', ['key "filter": only for transport = "labgrid"']),
         (EMULATOR + "port = 22\n", ['key "port": only for transport = "ssh"', "no transport"]),
         (EMULATOR + 'host = "a"\n', ['key "host": only for transport = "ssh"']),
         (EMULATOR + 'python = "python3"\n', ['key "python": only for transport = "ssh"']),

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_rknpu.errors import ConfigurationError
 from pytest_rknpu.inventory.budget_table import DEFAULT_ALPHA, DEFAULT_PROCESSES, DEFAULT_SAMPLES
-from pytest_rknpu.inventory.budgets import core_mask_of, find_budget, one_core
+from pytest_rknpu.inventory.budgets import budgets_for, core_mask_of, find_budget, one_core
 from pytest_rknpu.inventory.pinned_clocks import PINNED_CLOCKS
 from pytest_rknpu.inventory.schema import BoardsFile, load_boards
 from pytest_rknpu.inventory.socs import SOCS
@@ -27,6 +27,10 @@ host = "192.0.2.8"
 name = "sim"
 soc = "rk3576"
 runtime = "simulator"
+[[board]]
+name = "tethered"
+soc = "rv1106"
+runtime = "connected"
 """
 
 
@@ -131,6 +135,19 @@ def test_defaults(tmp_path: Path) -> None:
             ['key "alpha": must be less than or equal to 0.2, not 0.7'],
         ),
         ('model = "digits_cnn"\nsoc = "rk3588"\nweight_bytes = 1.5', ['key "weight_bytes": must be a']),
+        ('model = "digits_cnn"\nsoc = "rk3588"\nweight_bytes = 0', ['key "weight_bytes": must be']),
+        ('model = "digits_cnn"\nsoc = "rk3588"\np50_ms = inf', ['key "p50_ms": must be']),
+        ('model = "digits_cnn"\nsoc = "rk3588"\np50_ms = -2.0', ['key "p50_ms": must be greater than 0']),
+        ('model = "digits_cnn"\nsoc = "rk3588"\np50_ms = true', ['key "p50_ms": must be a']),
+        ('model = "digits_cnn"\nsoc = "rk3588"\np50_ms = 2.0\nalpha = nan', ['key "alpha": must be']),
+        (
+            'model = "digits_cnn"\nsoc = "rk3588"\np50_ms = 2.0\nprocesses = 1',
+            ['key "processes": must be greater than or equal to 2'],
+        ),
+        (
+            'model = "digits_cnn"\nboard = "tethered"\np50_ms = 2.0',
+            ['key "board": time is not judged on runtime = "connected": eval_perf gives means'],
+        ),
     ],
 )
 def test_mistakes(tmp_path: Path, table: str, words: list[str]) -> None:
@@ -168,6 +185,7 @@ def test_what_is_no_list_of_tables(tmp_path: Path, text: str) -> None:
         ("init_ms = 0.09", "init_ms = 0.09 looks like seconds"),
         ("first_inference_ms = 20000.0", "first_inference_ms = 20000 looks like microseconds"),
         ("p50_ms = 2.0\np99_ms = 900.0", "quantiles from 2 to 900 ms look like two units"),
+        ("internal_bytes = 512", "internal_bytes = 512 looks like KiB or MiB; the unit is bytes"),
     ],
 )
 def test_implausible_units_are_warned_of(tmp_path: Path, figures: str, warning: str) -> None:
@@ -184,10 +202,10 @@ def test_a_budget_for_the_board_goes_before_one_for_its_soc(tmp_path: Path) -> N
         'model = "digits_cnn"\nboard = "lab"\np50_ms = 1.0',
         'model = "digits_cnn"\nsoc = "rk3588"\ncore_mask = "0_1"\np50_ms = 3.0',
     )
-    lab, other, _ = file.boards
+    lab, other, *_ = file.boards
 
     def found(board: object, model: str, mask: str | None) -> float | None:
-        budget = find_budget(file.budgets, board, model, mask)
+        budget = find_budget(budgets_for(file.budgets, board), model, mask)
         return budget.p50_ms if budget else None
 
     assert found(lab, "digits_cnn", "RKNN_NPU_CORE_0") == 1.0
@@ -195,6 +213,56 @@ def test_a_budget_for_the_board_goes_before_one_for_its_soc(tmp_path: Path) -> N
     assert found(lab, "digits_cnn", "RKNN_NPU_CORE_1") is None
     assert found(lab, "probe_wide", "RKNN_NPU_CORE_0") is None
     assert found(other, "digits_cnn", None) is None
+
+
+def test_a_board_has_the_other_keys_of_its_soc(tmp_path: Path) -> None:
+    """A board that is allowed more memory is timed by the same budget, and the other way round."""
+    file = read(
+        tmp_path,
+        'model = "digits_cnn"\nsoc = "rk3588"\np50_ms = 2.0\nweight_bytes = 4096\nsamples = 3000',
+        'model = "digits_cnn"\nboard = "lab"\nweight_bytes = 8192',
+        'model = "probe_wide"\nboard = "lab"\np50_ms = 9.0',
+    )
+    lab, other, *_ = file.boards
+    digits, wide = budgets_for(file.budgets, lab)
+    assert (digits.p50_ms, digits.weight_bytes, digits.samples, digits.processes) == (2.0, 8192, 3000, 5)
+    assert (digits.board, digits.soc, digits.core_mask) == ("lab", None, "RKNN_NPU_CORE_0")
+    assert (wide.model, wide.p50_ms) == ("probe_wide", 9.0)
+    assert budgets_for(file.budgets, other) == ()
+
+
+@pytest.mark.parametrize(
+    ("everywhere", "own", "words"),
+    [
+        ("p95_ms = 3.0", "p50_ms = 4.0", 'key "p95_ms": 3 is below p50_ms = 4'),
+        ("p50_ms = 2.0\nsamples = 100", "p99_ms = 4.0", "100 samples cannot decide p99"),
+    ],
+)
+def test_a_board_and_its_soc_that_clash(tmp_path: Path, everywhere: str, own: str, words: str) -> None:
+    """Each makes sense by itself; what holds for the board does not."""
+    tables = [
+        f'model = "digits_cnn"\n{place}'
+        for place in (f'soc = "rk3588"\n{everywhere}', f'board = "lab"\n{own}')
+    ]
+    message = refusal(tmp_path, *tables)
+    assert '[[budget]] 2 ("digits_cnn"), with what [[budget]] 1 says of its SoC: ' in message
+    assert words in message
+
+
+def test_budgets_that_hold_for_nothing_are_warned_of(tmp_path: Path) -> None:
+    """No board, or one on which nothing of it is measured: nobody would notice that it is not judged."""
+    file = read(
+        tmp_path,
+        'model = "digits_cnn"\nsoc = "rk3566"\np50_ms = 2.0',
+        'model = "digits_cnn"\nsoc = "rk3576"\np50_ms = 2.0',
+        'model = "digits_cnn"\nsoc = "rv1106"\np50_ms = 2.0',
+        'model = "probe_wide"\nsoc = "rv1106"\nweight_bytes = 4096',
+        'model = "probe_wide"\nboard = "tethered"\nweight_bytes = 4096',
+    )
+    assert [warning.partition(":")[0] for warning in file.warnings] == [
+        f"[[budget]] for digits_cnn on {soc}" for soc in ("rk3566", "rk3576", "rv1106")
+    ]
+    assert "holds for none" in file.warnings[0]
 
 
 def test_core_masks_by_soc() -> None:
@@ -215,7 +283,7 @@ def test_pinning_is_for_boards_with_an_agent(tmp_path: Path) -> None:
     board = '[[board]]\nname = "a"\nsoc = "rk3588"\nruntime = "{}"\npin = true\nallow_unpinned = true\n'
     (emulated,) = read(tmp_path, before=board.format("emulator")).boards
     assert (emulated.pin, emulated.allow_unpinned) == (True, True)
-    with pytest.raises(ConfigurationError, match='not for runtime = "simulator"; remove it'):
+    with pytest.raises(ConfigurationError, match='this board has runtime = "simulator"; remove it'):
         read(tmp_path, before=board.format("simulator"))
 
 
@@ -232,6 +300,6 @@ def test_latency_models_are_for_emulated_boards(tmp_path: Path) -> None:
 
 
 def test_boards_without_time_say_why(tmp_path: Path) -> None:
-    lab, _, sim = read(tmp_path).boards
+    lab, _, sim, _ = read(tmp_path).boards
     assert lab.without_time is None
     assert "says nothing of silicon" in str(sim.without_time)

@@ -16,6 +16,7 @@ from pytest_rknpu.inventory.schema import load_boards
 
 BOARD = '[[board]]\nname = "one"\nsoc = "rk3588"\nruntime = "emulator"\n'
 ONNX = '[[model]]\nname = "mine"\npath = "net.onnx"\n'
+SPARSE = 'calibration = "data.npz"\nlabelled = "labels.npz"\nsparse = 0\n'
 FILES = (
     *(f"net.{suffix}" for suffix in ("onnx", "tflite", "pt", "pb", "prototxt", "caffemodel", "rknn", "txt")),
     *("data.npz", "data.npy", "labels.npz", "picture.jpg"),
@@ -67,6 +68,26 @@ def test_a_full_table(write: Write) -> None:
         0.99,
         1.0,
         None,
+    )
+
+
+def test_limits_of_one_soc_stand_in_place_of_the_models_own(write: Write) -> None:
+    file = write(
+        ONNX + 'calibration = "data.npz"\nlabelled = "labels.npz"\ntolerances = [{ cosine = 0.99 }]\n'
+        "top1_drop = 0.01\ncpu_operators = 0\n"
+        "per_soc = { RK3566 = { cpu_operators = 2, tolerances = [{ cosine = 0.9 }] } }\n"
+    )
+    (model,) = load_boards(file).models
+    there, elsewhere = model.on("rk3566"), model.on("rk3588")
+    assert (there.cpu_operators, there.tolerances[0].cosine, there.top1_drop) == (2, 0.9, 0.01)
+    assert elsewhere is model
+
+
+def test_blanks_split_the_lines_of_a_list(write: Write) -> None:
+    file = write(ONNX + 'calibration = "bad.txt"\n')
+    (file.parent / "bad.txt").write_text("da ta.npy\n")
+    assert "da is neither .npy nor a picture (.jpg, .jpeg, .png, .bmp); lines are split at blanks" in refusal(
+        file
     )
 
 
@@ -143,6 +164,36 @@ def test_paths_start_at_the_files_folder_or_are_absolute(write: Write, path: str
         (ONNX + "float_top1 = 0.1\n", ['key "float_top1": only with labelled']),
         (ONNX + "top1_drop = 2\n", ['key "top1_drop": must be less than or equal to 1']),
         (ONNX + "tolerances = [{ cosine = 0.9 }]\n", ['key "tolerances": only with labelled or calibration']),
+        (
+            ONNX + "per_soc = { rk3589 = { cpu_operators = 1 } }\n",
+            ['key "per_soc": unknown SoC "rk3589"'],
+        ),
+        (
+            ONNX + "per_soc = { rk3588 = { cpu_operators = 1 }, RK3588s = { cpu_operators = 2 } }\n",
+            ['key "per_soc": RK3588s and another entry are the same SoC, rk3588'],
+        ),
+        (ONNX + "per_soc = { rk3566 = {} }\n", ['key "per_soc", key "rk3566": declares nothing']),
+        (
+            ONNX + "per_soc = { rk3566 = { dtype = 'w8a8' } }\n",
+            ['key "per_soc", key "rk3566", key "dtype": unknown key'],
+        ),
+        (
+            ONNX + "per_soc = { rk3566 = { top1_drop = 0.1 } }\n",
+            ['key "per_soc": rk3566: top1_drop only with labelled'],
+        ),
+        (ONNX + 'dense = "other"\n', ['key "sparse": missing; dense is the model that this one was pruned']),
+        (
+            ONNX + SPARSE + 'dense = "other"\npruning_loss = 0.1\n',
+            ['key "dense": there is no [[model]] "other"'],
+        ),
+        (ONNX + SPARSE + 'dense = "mine"\npruning_loss = 0.1\n', ['key "dense": is the model itself']),
+        (ONNX + SPARSE + "pruning_loss = 0.1\n", ['key "dense": missing; pruning_loss goes with it']),
+        (
+            ONNX + SPARSE + 'dense = "two"\npruning_loss = 0.1\n' + ONNX.replace("mine", "two") + SPARSE,
+            ['key "dense": "two" declares a sparse mode itself'],
+        ),
+        (ONNX.replace("net.onnx", "~nobody-of-that-name/net.onnx"), ['key "path": there is no file']),
+        (ONNX.replace("net.onnx", "n" * 300 + ".onnx"), ['key "path": there is no file']),
         (ONNX + "tolerances = [{}]\n", ['key "tolerances", entry 1: declares nothing']),
         (ONNX + "tolerances = [{ cosine = 1.5 }]\n", ['key "tolerances", entry 1, key "cosine"']),
         (
@@ -203,6 +254,7 @@ def test_all_mistakes_are_told_at_once(write: Write) -> None:
         (b"gone.npy\n", "sample 1: there is no file"),
         (b"data.npy data.npy\n", "sample 1: names 2 files, the model has 1 inputs"),
         (b"net.onnx\n", "sample 1: net.onnx is neither .npy nor a picture"),
+        (b"da ta.npy\n", "names 2 files"),
         (b"\xff\xfe", "cannot be read as a list of files"),
         (b"\n \n", "names no file"),
     ],
@@ -229,6 +281,8 @@ def test_examples_are_taken(key: str) -> None:
         "mean": {"std": [1.0, 1.0, 1.0]},
         "std": {"mean": [1.0, 1.0, 1.0]},
         "channel_order": {"calibration": "list.txt"},
+        "dense": {"sparse": 0, "pruning_loss": 0.1},
+        "pruning_loss": {"sparse": 0, "dense": "other"},
     }.get(key, {})  # type: ignore[assignment]
     model = ModelTable.model_validate({**table, **more, key: example})
     assert key in model.model_fields_set

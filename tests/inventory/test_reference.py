@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from pytest_rknpu.inventory.budget_table import Budget
+from pytest_rknpu.inventory.key_rules import goes_with
+from pytest_rknpu.inventory.power_table import power_from
 from pytest_rknpu.inventory.published import PUBLISHED_FPS, suggested_ms
 from pytest_rknpu.inventory.reference import (
     budgets_table,
@@ -18,7 +20,7 @@ from pytest_rknpu.inventory.reference import (
     socs_table,
     updated,
 )
-from pytest_rknpu.inventory.schema import Board, only_with
+from pytest_rknpu.inventory.schema import Board
 from pytest_rknpu.inventory.socs import SOCS
 
 CLONE = Path(__file__).parents[2]
@@ -74,16 +76,30 @@ def test_unknown_marker() -> None:
         updated("<!-- generated: nothing -->\n<!-- end -->")
 
 
+_REACHED: dict[str, dict[str, object]] = {
+    "ssh": {"transport": "ssh", "host": "192.0.2.7"},
+    "adb": {"transport": "adb"},
+    "labgrid": {"transport": "labgrid", "place": "a"},
+}
+
+
 @pytest.mark.parametrize("key", Board.model_fields)
 def test_examples_are_taken(key: str) -> None:
     (example,) = Board.model_fields[key].examples or []
     table: dict[str, object] = {"name": "one", "soc": "rk3588", "runtime": "emulator", key: example}
-    need = only_with(key)
-    if need == ("runtime", "connected"):
-        table["runtime"] = "connected"
-    elif need is not None and need != ("runtime", "emulator"):
-        table |= {"runtime": "librknnrt", "transport": "ssh", "host": "192.0.2.7", key: example}
-    if (key, example) == ("runtime", "librknnrt"):
-        table["transport"] = "local"
+    needed_key, values = goes_with(key) or ("runtime", ("emulator",))
+    if needed_key == "transport" or key == "transport":
+        table |= _REACHED[example if key == "transport" else values[0]] | {key: example}
+    elif table["runtime"] not in values:
+        table |= (
+            {"runtime": values[0], **_REACHED["ssh"]} if values[0] == "librknnrt" else {"runtime": values[0]}
+        )
+    if key in ("filter", "places"):
+        table = {"filter": {"soc": "rk3588"}, **table}
+        del table["place"]
+    if key == "runtime":
+        table = {"name": "one", "soc": "rk3588", "runtime": example, "transport": "local"}
     expected = tuple(example) if isinstance(example, list) else example
+    if key == "power":
+        expected = power_from(example)
     assert getattr(Board.model_validate(table), key) == expected
