@@ -26,6 +26,7 @@ _EXPECTED: Mapping[str, str] = {
 # A pattern says little to the reader: what it means, by key.
 _PATTERNS: Mapping[str, str] = {
     "name": "must be lower-case letters, digits, `_`, `.` and `-`, and begin with a letter or digit",
+    "dense": "must be the name of another [[model]]: lower-case letters, digits, `_`, `.` and `-`",
     "pool": "must be lower-case letters, digits, `_`, `.` and `-`, and begin with a letter or digit",
     **dict.fromkeys(
         ("tags", "filter"),

@@ -39,7 +39,7 @@ class RknnHeader:
     format_version: int
     target_platforms: tuple[str, ...]
     toolkit_version: str
-    inputs: tuple[RknnInput, ...]
+    inputs: tuple[RknnInput, ...] = ()
 
 
 def read_header(content: bytes) -> RknnHeader:

@@ -187,6 +187,7 @@ def test_paths_start_at_the_files_folder_or_are_absolute(write: Write, path: str
             ['key "dense": there is no [[model]] "other"'],
         ),
         (ONNX + SPARSE + 'dense = "mine"\npruning_loss = 0.1\n', ['key "dense": is the model itself']),
+        (ONNX + 'dense = "My Model"\n', ['key "dense": must be the name of another [[model]]']),
         (ONNX + SPARSE + "pruning_loss = 0.1\n", ['key "dense": missing; pruning_loss goes with it']),
         (
             ONNX + SPARSE + 'dense = "two"\npruning_loss = 0.1\n' + ONNX.replace("mine", "two") + SPARSE,

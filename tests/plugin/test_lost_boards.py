@@ -194,7 +194,7 @@ def test_3(npu):
     pass
 """
     )
-    one_board()
+    one_board("--rknpu-patience", "0")
     assert set(outcomes(project).values()) == {"infra"}
     assert project.opened() == ["alpha", "alpha"]
     for n in (2, 3):

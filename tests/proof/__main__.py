@@ -21,12 +21,13 @@ def main() -> int:
     parser.add_argument(
         "--faults", nargs="*", metavar="NAME", help="only these, the others as stored; no clean runs"
     )
+    parser.add_argument("--own-requirements", action="store_true", help="not all suites with each fault")
     parser.add_argument("--clean-runs", type=int, default=_CLEAN_RUNS, metavar="N")
     chosen = parser.parse_args()
     if not chosen.document:
-        _compute(chosen.faults, chosen.clean_runs)
+        _compute(chosen.faults, chosen.clean_runs, only_named=chosen.own_requirements)
     kills, clean = matrix.stored(), matrix.clean_runs()
-    PATH.write_text(document(kills, clean), encoding="utf-8")
+    PATH.write_text(document(kills, clean, all_suites=matrix.is_full()), encoding="utf-8")
     survivors = [
         f"{name} survives {id}"
         for name, seeded in CATALOGUE.items()
@@ -38,13 +39,15 @@ def main() -> int:
     return 1 if survivors or clean["alarms"] else 0
 
 
-def _compute(only: list[str] | None, clean_runs: int) -> None:
+def _compute(only: list[str] | None, clean_runs: int, *, only_named: bool) -> None:
     if only is not None:
         kills = {name: found for name, found in matrix.stored().items() if name in CATALOGUE}
-        kills |= {name: matrix.compute(CATALOGUE[name]) for name in only}
-        matrix.write({name: kills[name] for name in CATALOGUE if name in kills}, matrix.clean_runs())
+        full = matrix.is_full()
+        kills |= {name: matrix.compute(CATALOGUE[name], only_named=not full) for name in only}
+        ordered = {name: kills[name] for name in CATALOGUE if name in kills}
+        matrix.write(ordered, matrix.clean_runs(), all_suites=full)
         return
-    kills = matrix.compute_all(lambda line: print(line, flush=True))
+    kills = matrix.compute_all(lambda line: print(line, flush=True), only_named=only_named)
     runs, alarms = 0, 0
     while runs < clean_runs:
         count = min(_AT_ONCE, clean_runs - runs)
@@ -53,7 +56,7 @@ def _compute(only: list[str] | None, clean_runs: int) -> None:
         print(f"{runs} clean runs, {alarms} alarms", *red[:5], sep="\n", flush=True)
         if passed < count:
             raise SystemExit(f"{count - passed} boards did not run at all")
-    matrix.write(kills, {"runs": runs, "alarms": alarms})
+    matrix.write(kills, {"runs": runs, "alarms": alarms}, all_suites=not only_named)
 
 
 if __name__ == "__main__":

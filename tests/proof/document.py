@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pytest_rknpu.verdict import REQUIREMENTS
-from tests.proof.catalogue import CATALOGUE, EMULATOR, LATENCY, TOOLCHAIN, VENDOR, of_layer
+from tests.proof.catalogue import CATALOGUE, EMULATOR, LATENCY, TOOLCHAIN, of_layer
 from tests.proof.clean import CONFIDENCE, SOCS, bound_of
 from tests.proof.toolchain_faults import Kills
+from tests.proof.vendor import vendor_faults
 
 PATH = Path(__file__).resolve().parents[2] / "docs" / "proof.md"
 
@@ -24,21 +25,21 @@ silicon**; what a fault was seeded into is the kind of evidence.
 `fail` counts, and so does `inconclusive` (never green): a test that says that it cannot tell is no pass.
 """
 
+_OWN = "The tests of the requirements that must catch it"
 _LAYERS: Mapping[str, str] = {
-    EMULATOR: "Seeded into the software board (evidence `emulator`, rk3588). The suites of SYNC, MEM, ERR "
-    "and VER, and ACC-04, ran with each; `pytest suites --rknpu-fault NAME` shows the same.",
+    EMULATOR: "Seeded into the software board (evidence `emulator`, rk3588). {what} ran with each; "
+    "`pytest suites --rknpu-fault NAME` shows the same.",
     LATENCY: "Latency models of the software board (evidence `emulator`); the tests of the named requirement "
     "ran.",
-    VENDOR: "Seeded into the stand-in driver beneath the vendor's own librknnrt (evidence `vendor-runtime`; "
-    "[vendor-rig.md](vendor-rig.md)).",
     TOOLCHAIN: "Build logs, plans and results doctored by hand, given to the suites' own test functions "
     "(evidence `simulator`: what they read was made by RKNN-Toolkit2).",
 }
 
 
-def document(kills: Mapping[str, Kills], clean: Mapping[str, int]) -> str:
+def document(kills: Mapping[str, Kills], clean: Mapping[str, int], *, all_suites: bool) -> str:
     """The page as Markdown."""
-    return "\n".join([_HEAD, *_clean_lines(clean), *_requirement_lines(kills), *_fault_lines(kills)])
+    faults = [*_fault_lines(kills, all_suites=all_suites), *_vendor_lines()]
+    return "\n".join([_HEAD, *_clean_lines(clean), *_requirement_lines(kills), *faults])
 
 
 def _clean_lines(clean: Mapping[str, int]) -> Iterator[str]:
@@ -70,14 +71,15 @@ def _requirement_lines(kills: Mapping[str, Kills]) -> Iterator[str]:
         yield f"\nNo seeded fault yet: {', '.join(bare)}. What only measures and records cannot turn red.\n"
 
 
-def _fault_lines(kills: Mapping[str, Kills]) -> Iterator[str]:
+def _fault_lines(kills: Mapping[str, Kills], *, all_suites: bool) -> Iterator[str]:
+    what = "The suites of SYNC, MEM, ERR and VER, and ACC-04," if all_suites else _OWN
     yield "\n## By fault\n"
     for layer, words in _LAYERS.items():
         faults = of_layer(layer)
         if not faults:
             continue
         yield f"### {layer[0].upper()}{layer[1:]}\n"
-        yield f"{words}\n"
+        yield words.replace("{what}", what) + "\n"
         yield "| fault | what is broken | must be caught by | tests that turned red |"
         yield "|---|---|---|---|"
         for seeded in faults:
@@ -86,6 +88,21 @@ def _fault_lines(kills: Mapping[str, Kills]) -> Iterator[str]:
             must = ", ".join(seeded.requirements)
             yield f"| `{seeded.name}` | {seeded.description}{effort} | {must} | {tests} |"
         yield ""
+
+
+def _vendor_lines() -> Iterator[str]:
+    yield "### Vendor-runtime rig\n"
+    yield (
+        "Seeded into the stand-in driver beneath the vendor's own librknnrt (evidence `vendor-runtime`, "
+        "[vendor-rig.md](vendor-rig.md)); seeded and checked by `tests/vendor_rig`. An `infra` outcome is "
+        "that of a driver that never answers, or takes the process along: the board is lost, and nothing "
+        "is green.\n"
+    )
+    yield "| fault | what is broken | must be caught by | tests that turned red |"
+    yield "|---|---|---|---|"
+    for name, (what, kills) in vendor_faults().items():
+        yield f"| `{name}` | {what} | {', '.join(kills)} | {_tests(kills)} |"
+    yield ""
 
 
 def _tests(found: Kills) -> str:
