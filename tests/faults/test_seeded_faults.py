@@ -23,10 +23,10 @@ def test_a_result_names_board_evidence_fault_and_bytes(run_suites: RunSuites) ->
     failed = run.with_outcome("fail")
     assert failed
     for record in failed:
-        assert record["requirement"] == ["SYNC-01"]
+        assert record["requirement"] == ["SYNC-05"]
         assert record["board"] == "faulty"
         assert record["evidence"] == "emulator"
-        assert "sync-to-device-dropped" in record["versions"]["faults"]
+        assert "sync-last-line-missing" in record["versions"]["faults"]
         for words in ("cache lines", "expected", "actual"):
             assert words in record["message"]
 
