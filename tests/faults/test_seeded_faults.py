@@ -12,11 +12,11 @@ BOARD = '[[board]]\nname = "faulty"\nsoc = "rk3588"\nruntime = "emulator"\n'
 def test_a_result_names_board_evidence_fault_and_bytes(run_suites: RunSuites) -> None:
     options = (
         "--rknpu-fault",
-        "sync-to-device-dropped",
+        "sync-last-line-missing",
         "--rknpu-effort",
         "quick",
         "--requirement",
-        "SYNC-01",
+        "SYNC-05",
     )
     run = run_suites(BOARD, *options)
     assert run.exit_code == 1, run.text
