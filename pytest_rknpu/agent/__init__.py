@@ -49,6 +49,7 @@ MODULES = (
     "guardian",
     "clock_wishes",
     "pinning",
+    "drm_version",
     "npu_device",
     "stand_in",
     "probe",

@@ -5,12 +5,12 @@ With DRM the driver has a card and a render node; vendor kernels built without i
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import stat
 from typing import Any
 
+from .drm_version import drm_driver
 from .parsers import OTHER_DRIVERS, is_rknpu, parse_uevent
 from .readers import Absent, Blocked, Root
 
@@ -19,26 +19,6 @@ MISC = "sys/class/misc/rknpu"
 ACCELERATORS = "sys/class/accel"
 MISC_NODE = "dev/rknpu"
 DRM_FOLDER = "dev/dri"
-
-
-class _DrmVersion(ctypes.Structure):
-    """``struct drm_version`` of the kernel's drm.h."""
-
-    _fields_ = [
-        ("major", ctypes.c_int),
-        ("minor", ctypes.c_int),
-        ("patch", ctypes.c_int),
-        ("name_length", ctypes.c_size_t),
-        ("name", ctypes.c_void_p),
-        ("date_length", ctypes.c_size_t),
-        ("date", ctypes.c_void_p),
-        ("description_length", ctypes.c_size_t),
-        ("description", ctypes.c_void_p),
-    ]
-
-
-# _IOWR('d', 0x00, struct drm_version)
-_DRM_IOCTL_VERSION = 3 << 30 | ctypes.sizeof(_DrmVersion) << 16 | ord("d") << 8
 
 
 def _uevent(root: Root, folder: str, name: str) -> dict[str, str]:
@@ -105,28 +85,12 @@ def _ask_nodes(root: Root) -> list[str]:
         names = root.names(DRM_FOLDER, "renderD*") + root.names(DRM_FOLDER, "card*")
     except (Absent, Blocked):
         return []
-    return [
-        f"/{DRM_FOLDER}/{name}" for name in names if _drm_driver(root.path(f"{DRM_FOLDER}/{name}")) == "rknpu"
-    ]
+    return [f"/{DRM_FOLDER}/{name}" for name in names if _is_the_npus(root.path(f"{DRM_FOLDER}/{name}"))]
 
 
-def _drm_driver(path: str) -> str | None:
-    """What a DRM node's driver calls itself, by DRM_IOCTL_VERSION; None where it does not answer."""
-    import fcntl
-
-    name = ctypes.create_string_buffer(64)
-    version = _DrmVersion(name_length=len(name) - 1, name=ctypes.addressof(name))
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return None
-    try:
-        fcntl.ioctl(descriptor, _DRM_IOCTL_VERSION, version)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-    return name.value.decode("ascii", "replace").lower()
+def _is_the_npus(path: str) -> bool:
+    driver = drm_driver(path)
+    return driver is not None and driver.name.lower() == "rknpu"
 
 
 def _why_none(root: Root, names: list[str]) -> str:

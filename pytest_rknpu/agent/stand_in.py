@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
-import fcntl
 import os
 from typing import Any
 
 from . import npu_device
+from .drm_version import drm_driver
 from .readers import Absent, Blocked, Root
 
 VARIABLES = "RKNPU_STAND_IN_"
 """How the names of the environment variables begin that a stand-in is set up with."""
 WORD = "stand-in"
 """What a stand-in says in its description, which the driver gives as "RKNPU driver"."""
-_ROOM = 128
-_WRITE_AND_READ = 3 << 30
-
-
-class _Version(ctypes.Structure):
-    """struct drm_version of the kernel's drm.h."""
-
-    _fields_ = [
-        ("major", ctypes.c_int),
-        ("minor", ctypes.c_int),
-        ("patch", ctypes.c_int),
-        ("name_length", ctypes.c_size_t),
-        ("name", ctypes.c_void_p),
-        ("date_length", ctypes.c_size_t),
-        ("date", ctypes.c_void_p),
-        ("description_length", ctypes.c_size_t),
-        ("description", ctypes.c_void_p),
-    ]
-
-
-_DRM_VERSION = _WRITE_AND_READ | ctypes.sizeof(_Version) << 16 | ord("d") << 8
 
 
 def find(root: Root) -> dict[str, Any]:
@@ -57,16 +35,5 @@ def find(root: Root) -> dict[str, Any]:
 
 def describe(path: str) -> str:
     """A DRM driver's description of itself (DRM_IOCTL_VERSION); empty where it gives none."""
-    room = ctypes.create_string_buffer(_ROOM)
-    version = _Version(description_length=_ROOM - 1, description=ctypes.addressof(room))
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return ""
-    try:
-        fcntl.ioctl(descriptor, _DRM_VERSION, version, True)
-    except OSError:
-        return ""
-    finally:
-        os.close(descriptor)
-    return room.value.decode("utf-8", "replace")
+    driver = drm_driver(path)
+    return driver.description if driver is not None else ""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pytest_rknpu.errors import ModelError, ToolkitError
 from pytest_rknpu.toolchain.cache import failed_log, fetch
+from pytest_rknpu.toolchain.calibration import write_samples
 from pytest_rknpu.toolchain.options import CompileOptions, content_key
 from pytest_rknpu.toolchain.process import LOG, run_child
 from pytest_rknpu.toolchain.progress import told_if_slow
@@ -98,7 +99,7 @@ def read_outputs(folder: Path) -> list[NDArray[np.float32]]:
 def build_request(folder: Path, source: ModelSource, options: CompileOptions) -> dict[str, Any]:
     """Writes model and calibration data into ``folder`` and says how to build from them."""
     build: dict[str, Any] = {"do_quantization": False}
-    lines = _written_samples(folder, options) or _listed_files(folder, options)
+    lines = write_samples(folder, options.calibration_arrays) or _listed_files(folder, options)
     if lines:
         (folder / "dataset.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
         build = {"do_quantization": True, "dataset": str(folder / "dataset.txt")}
@@ -108,17 +109,6 @@ def build_request(folder: Path, source: ModelSource, options: CompileOptions) ->
         "config": options.config_keywords(),
         "build": build,
     }
-
-
-def _written_samples(folder: Path, options: CompileOptions) -> list[str]:
-    """Writes the calibration arrays; returns the lines of the data set, a file per input."""
-    lines = []
-    for number, sample in enumerate(zip(*options.calibration_arrays, strict=True)):
-        names = [f"sample{number}_{index}.npy" for index in range(len(sample))]
-        for name, array in zip(names, sample, strict=True):
-            np.save(folder / name, np.asarray(array, dtype=np.float32)[None])
-        lines.append(" ".join(names))
-    return lines
 
 
 def _listed_files(folder: Path, options: CompileOptions) -> list[str]:

@@ -23,7 +23,7 @@ def told_if_slow(subject: str, slow_s: float = SLOW_S) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-        timer.join()
         took = time.monotonic() - started
         if took >= slow_s:
+            timer.join()  # it may be telling; else it ends by itself, for which nobody need wait
             LOGGER.info("%s took %.1f s", subject, took)

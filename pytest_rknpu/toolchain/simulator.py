@@ -200,6 +200,7 @@ def _processor() -> tuple[str, ...]:
     return (platform.machine(), *lines)
 
 
+@lru_cache(maxsize=len(_LIBRARIES))
 def _version_of(library: str) -> str:
     try:
         return f"{library} {metadata.version(library)}"

@@ -20,6 +20,9 @@ from pytest_rknpu.inventory.schema import Board, load_boards
 from pytest_rknpu.transport import open_gateway
 from pytest_rknpu.transport.labgrid import HeldPlace, hold_place
 
+#: As who this process holds a place.
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
+
 
 @pytest.fixture
 def board(farm: Farm, tmp_path: Path) -> Board:
@@ -50,7 +53,7 @@ def test_a_place_becomes_a_board_over_ssh(farm: Farm, board: Board) -> None:
         assert (reached.host, reached.port) == ("127.0.0.1", farm.boards["shelf-0"].port)
         place.check()
         (holder,) = farm.holders().values()
-        assert f".rknpu.main.{os.getpid()}.run-1." in holder
+        assert f".rknpu.{WORKER}.{os.getpid()}.run-1." in holder
         command, more = place.client("show")
         shown = subprocess.run(
             command, env={**os.environ, **more}, capture_output=True, text=True, check=True
@@ -95,7 +98,7 @@ def test_waiting_has_a_limit_that_names_the_holder(farm: Farm, board: Board) -> 
 def test_one_user_does_not_share_a_place_with_himself(farm: Farm, board: Board) -> None:
     with (
         held(board, run="run-2"),
-        pytest.raises(LeaseTimeout, match=r"held by .*\.rknpu\.main\..*\.run-2\."),
+        pytest.raises(LeaseTimeout, match=rf"held by .*\.rknpu\.{WORKER}\..*\.run-2\."),
         held(board, wait_s=0.0),
     ):
         pytest.fail("two holders")

@@ -215,10 +215,13 @@ def test_a_channel_order_that_is_not_applied_once_fails_acc_05(
     error: type[Exception] | None,
 ) -> None:
     def scores_of(options: CompileOptions, samples: object, note: object, layout: str) -> np.ndarray:
-        chosen = by_files if options.calibration_files else by_arrays if layout == "nhwc" else without_swap
-        return np.full((24, 10), chosen, np.float32)
+        return scores(by_files if options.calibration_files else by_arrays)
+
+    def scores(value: float) -> np.ndarray:
+        return np.full((24, 10), value, np.float32)
 
     monkeypatch.setattr(PREPARATION, "scores_of", scores_of)
+    monkeypatch.setattr(PREPARATION, "unswapped", lambda *_: scores(without_swap))
     if error is None:
         PREPARATION.test_channel_order_and_layout_are_applied_once(BOARD, fresh(), tmp_path)
     else:

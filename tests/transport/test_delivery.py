@@ -76,6 +76,8 @@ class Tap:
                 if self.limit is not None and self.passed > self.limit:
                     for end in (source, sink):  # as a reset, not as an orderly end
                         end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                        # The other direction's recv() would keep the socket open after close().
+                        end.shutdown(socket.SHUT_RD)
                         end.close()
                     return
                 sink.sendall(data)

@@ -23,9 +23,9 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from functools import partial
-from importlib.machinery import SourceFileLoader
-from types import ModuleType
+from functools import lru_cache, partial
+from pathlib import Path
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 # pytest_rknpu.toolchain.fork_server reads them.
@@ -207,12 +207,18 @@ def become(job: dict[str, Any], printed: bytes) -> None:
     sys.path[0] = os.path.dirname(job["worker"])
 
 
+@lru_cache(maxsize=8)
+def compiled(path: str, _changed: int) -> CodeType:
+    with open(path, "rb") as file:
+        return compile(file.read(), path, "exec")
+
+
 def run_script(path: str) -> None:
-    """As ``python path``, but from its stored bytecode, and to the interpreter's ordinary end."""
+    """As ``python path``, to the interpreter's ordinary end."""
     script = ModuleType("__main__")
     script.__file__ = path
     sys.modules["__main__"] = script
-    SourceFileLoader("__main__", path).exec_module(script)
+    exec(compiled(path, os.stat(path).st_mtime_ns), script.__dict__)
 
 
 def tell_end(asker: socket.socket) -> None:
@@ -224,11 +230,14 @@ def tell_end(asker: socket.socket) -> None:
 def prepare() -> None:
     """Has ready what the toolkit's first call, load and build would else import and set up in each job.
 
-    That is the work of other libraries; where one is not there, or is not made so, the job does it.
+    That is the work of other libraries; where one is not there, or is not made so, the job does it. And the
+    jobs' scripts, compiled.
     """
     for name in _LATER:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
+    for script in Path(__file__).parent.glob("*worker.py"):
+        compiled(str(script), script.stat().st_mtime_ns)
     with contextlib.suppress(Exception):
         # Both register the schemas of all ONNX operators when they are first asked for one.
         sys.modules["onnx"].defs.has("Conv")
