@@ -16,7 +16,7 @@ from pytest_rknpu.inventory.socs import SOCS, SoC
 from pytest_rknpu.inventory.wording import did_you_mean, quoted
 
 if TYPE_CHECKING:
-    from pytest_rknpu.inventory.schema import Board
+    from pytest_rknpu.inventory.board_table import Board
 
 KIND = "budget"
 _PREFIX = "RKNN_NPU_CORE_"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytest_rknpu.inventory.schema import Board
+    from pytest_rknpu.inventory.board_table import Board
 
 MEANS_TRANSPORT: Mapping[str, str] = {"host": "ssh", "serial": "adb", "place": "labgrid", "filter": "labgrid"}
 """The transport of a real board that has such a key and does not name its transport."""

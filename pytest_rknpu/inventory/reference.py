@@ -10,15 +10,18 @@ import json
 import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
+from pytest_rknpu.inventory.board_table import Board
 from pytest_rknpu.inventory.budget_table import Budget
 from pytest_rknpu.inventory.key_rules import goes_with
 from pytest_rknpu.inventory.model_table import ModelTable
 from pytest_rknpu.inventory.pinned_clocks import PINNED_CLOCKS
 from pytest_rknpu.inventory.published import PUBLISHED_FPS, suggested_ms
-from pytest_rknpu.inventory.schema import Board
 from pytest_rknpu.inventory.socs import SOCS, SoC
 
 _MARKED = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -33,34 +36,27 @@ def updated(text: str) -> str:
 
 
 def keys_table() -> str:
-    """Return one line for each key that a ``[[board]]`` table may have."""
-    properties = Board.model_json_schema()["properties"]
+    """Return one line for each key that a ``[[board]]`` table may have, and with which others it goes."""
     lines = ["| key | value | where | meaning | example |", "|---|---|---|---|---|"]
     for key, field in Board.model_fields.items():
-        example = f"`{key} = {_toml((field.examples or [None])[0])}`"
+        value, meaning, example = _described(Board, key)
         where = "every board, needed" if field.is_required() else _where(key)
-        lines.append(f"| `{key}` | {_value(properties[key])} | {where} | {field.description} | {example} |")
+        lines.append(f"| `{key}` | {value} | {where} | {meaning} | {example} |")
     return "\n".join(lines) + "\n"
 
 
-def models_table() -> str:
-    """Return one line for each key that a ``[[model]]`` table may have."""
-    properties = ModelTable.model_json_schema()["properties"]
+def plain_keys_table(table: type[BaseModel]) -> str:
+    """Return one line for each key that a table of boards.toml may have."""
     lines = ["| key | value | meaning | example |", "|---|---|---|---|"]
-    for key, field in ModelTable.model_fields.items():
-        example = f"`{key} = {_toml((field.examples or [None])[0])}`"
-        lines.append(f"| `{key}` | {_value(properties[key])} | {field.description} | {example} |")
+    lines += [f"| `{key}` | {' | '.join(_described(table, key))} |" for key in table.model_fields]
     return "\n".join(lines) + "\n"
 
 
-def budgets_table() -> str:
-    """Return one line for each key that a ``[[budget]]`` table may have."""
-    properties = Budget.model_json_schema()["properties"]
-    lines = ["| key | value | meaning | example |", "|---|---|---|---|"]
-    for key, field in Budget.model_fields.items():
-        example = f"`{key} = {_toml((field.examples or [None])[0])}`"
-        lines.append(f"| `{key}` | {_value(properties[key])} | {field.description} | {example} |")
-    return "\n".join(lines) + "\n"
+def _described(table: type[BaseModel], key: str) -> tuple[str, str, str]:
+    """Value, meaning and example of a key."""
+    field = table.model_fields[key]
+    example = f"`{key} = {_toml((field.examples or [None])[0])}`"
+    return _value(table.model_json_schema()["properties"][key]), str(field.description), example
 
 
 def clocks_table() -> str:
@@ -177,11 +173,11 @@ def _or_unknown(value: int | None) -> str:
 
 
 _TABLES: Mapping[str, Callable[[], str]] = {
-    "budgets": budgets_table,
+    "budgets": partial(plain_keys_table, Budget),
     "clocks": clocks_table,
     "keys": keys_table,
     "latency_models": latency_models_table,
-    "models": models_table,
+    "models": partial(plain_keys_table, ModelTable),
     "published": published_table,
     "socs": socs_table,
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from pytest_rknpu.errors import ConfigurationError
-from pytest_rknpu.inventory.schema import Board
+from pytest_rknpu.inventory.board_table import Board
 from pytest_rknpu.inventory.socs import find_soc
 from pytest_rknpu.inventory.wording import did_you_mean
 

@@ -134,30 +134,30 @@ def _npu(soc: SoC, facts: Facts) -> Iterator[Missing]:
 
 
 def _driver_files(soc: SoC, facts: Facts) -> Iterator[Missing]:
-    why = reason(facts.get("driver_version"))
-    if why is not None:
-        yield Missing(
-            "driver-version",
-            why,
-            "run as root once, to see it: results are not tied to a driver without it (VER-01, VER-03)",
-            needed=False,
-        )
-    why = reason(facts.get("debugfs"))
-    if why is not None:
-        yield Missing(
-            "debugfs",
-            why,
-            "run as root, with debugfs mounted: NPU load (VER-05) and DMA memory (MEM-08) stay unseen else",
-            needed=False,
-        )
-    why = reason(facts.get("npu_kernel_log"))
-    if why is not None:
-        yield Missing(
-            "kernel-log",
-            why,
-            "let this user read it (root, or kernel.dmesg_restrict=0): VER-05 is inconclusive else",
-            needed=False,
-        )
+    for fact, name, remedy in _ROOTS_FACTS:
+        why = reason(facts.get(fact))
+        if why is not None:
+            yield Missing(name, why, remedy, needed=False)
+
+
+#: What mostly only root may read: the fact, what is missing without it, and the remedy.
+_ROOTS_FACTS = (
+    (
+        "driver_version",
+        "driver-version",
+        "run as root once, to see it: results are not tied to a driver without it (VER-01, VER-03)",
+    ),
+    (
+        "debugfs",
+        "debugfs",
+        "run as root, with debugfs mounted: NPU load (VER-05) and DMA memory (MEM-08) stay unseen else",
+    ),
+    (
+        "npu_kernel_log",
+        "kernel-log",
+        "let this user read it (root, or kernel.dmesg_restrict=0): VER-05 is inconclusive else",
+    ),
+)
 
 
 def _lite(soc: SoC, facts: Facts) -> Iterator[Missing]:

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_rknpu.cli import availability as module
 from pytest_rknpu.cli.availability import Availability, availability
-from pytest_rknpu.inventory.schema import Board, Runtime, Transport
+from pytest_rknpu.inventory.board_table import Board, Runtime, Transport
 from pytest_rknpu.toolchain import ToolkitStatus
 
 FAR = Board.model_validate({"name": "far", "soc": "rk3588", "host": "192.0.2.7"})

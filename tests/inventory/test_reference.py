@@ -12,10 +12,10 @@ from pytest_rknpu.inventory.key_rules import goes_with
 from pytest_rknpu.inventory.power_table import power_from
 from pytest_rknpu.inventory.published import PUBLISHED_FPS, suggested_ms
 from pytest_rknpu.inventory.reference import (
-    budgets_table,
     clocks_table,
     keys_table,
     main,
+    plain_keys_table,
     published_table,
     socs_table,
     updated,
@@ -37,7 +37,7 @@ def test_tables_name_every_key_and_soc() -> None:
     assert re.findall(r"^\| `(\w+)` ", keys_table(), re.MULTILINE) == list(Board.model_fields)
     assert re.findall(r"^\| (r\w+)", socs_table(), re.MULTILINE) == list(SOCS)
     assert re.findall(r"^\| (r\w+)", clocks_table(), re.MULTILINE) == list(SOCS)
-    assert re.findall(r"^\| `(\w+)` ", budgets_table(), re.MULTILINE) == list(Budget.model_fields)
+    assert re.findall(r"^\| `(\w+)` ", plain_keys_table(Budget), re.MULTILINE) == list(Budget.model_fields)
     assert re.findall(r"^\| (\w+) \| [\d.]+:", published_table(), re.MULTILINE) == list(PUBLISHED_FPS)
 
 
