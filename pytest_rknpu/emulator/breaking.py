@@ -194,6 +194,10 @@ def scratch_in_output(request: OutputWrite, sound: list[tuple[int, Bytes]]) -> l
     return [*sound, (0, scratch)]
 
 
+def overrun(request: OutputWrite, sound: list[tuple[int, Bytes]]) -> list[tuple[int, Bytes]]:
+    return [*sound, (request.size, np.zeros(LINE_BYTES, np.uint8))]
+
+
 def unwritten_end(request: OutputWrite, sound: list[tuple[int, Bytes]]) -> list[tuple[int, Bytes]]:
     return [(offset, data[: max(len(data) - LINE_BYTES, 0)]) for offset, data in sound]
 

@@ -44,14 +44,14 @@ _TABLE = (
         "sync-to-device-dropped",
         "driver",
         "Cache maintenance to the device does nothing: the NPU reads what was in memory before",
-        ("SYNC-01", "SYNC-06", "SYNC-08"),
+        ("SYNC-01", "SYNC-06", "SYNC-08", "SYNC-16"),
         breaking.drop("clean"),
     ),
     Fault(
         "sync-from-device-dropped",
         "driver",
         "Cache maintenance from the device does nothing: the CPU reads what it had cached before",
-        ("SYNC-02", "SYNC-08"),
+        ("SYNC-02", "SYNC-08", "SYNC-16"),
         breaking.drop("invalidate"),
     ),
     Fault(
@@ -248,6 +248,13 @@ _TABLE = (
         breaking.spoil_zero_copy(breaking.unwritten_end),
     ),
     Fault(
+        "output-overrun",
+        "hardware",
+        "A zero-copy run writes a line of zeros behind the output's memory",
+        ("MEM-04",),
+        breaking.spoil_zero_copy(breaking.overrun),
+    ),
+    Fault(
         "core-mask-changes-result",
         "hardware",
         "Core masks other than AUTO and CORE_0 compute slightly different values",
@@ -267,6 +274,20 @@ _TABLE = (
         "rknn_run succeeds with a bound memory that was destroyed",
         ("ERR-06",),
         breaking.set_fields(serves_destroyed_memories=True),
+    ),
+    Fault(
+        "null-context-refused",
+        "runtime",
+        "rknn_mem_sync refuses NULL as its context on a SoC where the guide allows it",
+        ("SYNC-12",),
+        breaking.set_fields(syncs_without_context=False),
+    ),
+    Fault(
+        "input-size-unchecked",
+        "runtime",
+        "rknn_inputs_set takes a buffer that is too small for its input",
+        ("ERR-03",),
+        breaking.set_fields(checks_input_sizes=False),
     ),
     Fault(
         "bad-argument-crashes",

@@ -47,12 +47,14 @@ class SyncStep:
 class OutputWrite:
     """An output that a run is about to write: ``data`` to the start of its memory.
 
+    ``size`` is how many bytes its memory takes, padding included.
     ``memo`` is a dict of the context that lives from run to run; ``internal`` is the NPU's view of the
     internal buffer.
     """
 
     index: int
     data: Bytes
+    size: int
     memo: dict[int, list[tuple[int, Bytes]]]
     core_mask: int
     zero_copy: bool
@@ -171,6 +173,8 @@ class Hooks:
     duplicates_move_weights: bool = False
     fills_given_weights: bool = True
     serves_destroyed_memories: bool = False
+    syncs_without_context: bool = True
+    checks_input_sizes: bool = True
     loads_truncated_models: bool = False
     loads_foreign_models: bool = False
     serves_destroyed_contexts: bool = False

@@ -52,8 +52,10 @@ class LatencyModel:
     mode_factor: float = 1.0
     tail_share: float = 0.0
     tail_factor: float = 1.0
+    tail_every: int | None = None
     drift_per_run: float = 0.0
     throttle_after: int | None = None
+    throttle_after_s: float = math.inf
     throttle_factor: float = 1.0
     known_input_factor: float = 1.0
     several_cores_factor: float = 0.8
@@ -67,13 +69,20 @@ LATENCY_MODELS: Mapping[str, LatencyModel] = MappingProxyType(
         "steady": LatencyModel("stable: every latency item ends in pass or fail, as the budget has it"),
         "two-modes": LatencyModel("LAT-05: two modes", mode_share=0.5, mode_factor=1.2),
         "tail": LatencyModel("LAT-05: outliers", tail_share=0.04, tail_factor=3.0),
+        "rare-tail": LatencyModel("LAT-05: one outlier in 200", tail_every=200, tail_factor=3.0),
         "correlated": LatencyModel("LAT-05: autocorrelation", jitter=0.1, correlation=0.9),
         "drift": LatencyModel("LAT-05: drift", drift_per_run=0.004),
         "throttle": LatencyModel("LAT-05: throttled", throttle_after=15, throttle_factor=1.3),
+        "late-throttle": LatencyModel(
+            "LAT-05: throttled after 30 s", throttle_after_s=30.0, throttle_factor=1.3
+        ),
         "wandering": LatencyModel("LAT-05: clocks not pinned", governor="rknpu_ondemand"),
         "cached": LatencyModel("LAT-06: an input seen before is faster", known_input_factor=0.6),
         "slow-cores": LatencyModel("LAT-03: several cores are slower", several_cores_factor=1.4),
         "long-perf-run": LatencyModel("LAT-04: PERF_RUN longer than the run", perf_run_factor=1.5),
+        "slow": LatencyModel("LAT-01: every run is slow", base=26.0),
+        "slower": LatencyModel("LAT-08: every run is slower than before", base=6.8),
+        "slow-start": LatencyModel("LAT-02: rknn_init and the first run are slow", init=240.0, first=200.0),
         "slow-sync": LatencyModel(
             "SYNC-15: one direction costs more", sync_ms_per_mib={1: 0.2, 2: 1.5, 3: 0.4}
         ),
@@ -91,6 +100,7 @@ class Pace:
         self._model = model
         self._root = root
         self._runs = 0
+        self._first_run = math.inf
         self._jitter = float(self._random.standard_normal())
         self._seen: set[tuple[int, int]] = set()
         self._started: set[int] = set()
@@ -123,9 +133,9 @@ class Pace:
         factor = math.exp(model.jitter * self._jitter) * (1 + model.drift_per_run * self._runs)
         if draw.random() < model.mode_share:
             factor *= model.mode_factor
-        if draw.random() < model.tail_share:
+        if draw.random() < model.tail_share or self._runs % (model.tail_every or math.inf) == 0:
             factor *= model.tail_factor
-        if model.throttle_after is not None and self._runs > model.throttle_after:
+        if self._is_hot():
             factor *= model.throttle_factor
             self._show_throttling()
         if core_mask & (core_mask - 1):  # more than one bit: more than one core
@@ -136,6 +146,14 @@ class Pace:
         extra = 0.0 if context in self._started else model.first
         self._started.add(context)
         return (model.base + model.per_layer * layers) * factor + extra
+
+    def _is_hot(self) -> bool:
+        """After so many runs, or so long after the first of this process."""
+        now = time.monotonic()
+        self._first_run = min(self._first_run, now)
+        runs = self._model.throttle_after
+        hot = runs is not None and self._runs > runs
+        return hot or now - self._first_run > self._model.throttle_after_s
 
     def _show_throttling(self) -> None:
         if self._root is not None:

@@ -108,7 +108,8 @@ def destroy_mem(state: State, handle: int, address: int) -> None:
 
 def mem_sync(state: State, handle: int, address: int, mode: int) -> None:
     """rknn_mem_sync; context NULL is accepted except by the mini runtime (user guide 2.5.0, 4.1.6)."""
-    if handle or not state.platform.soc.null_context_sync:
+    takes_null = state.platform.soc.null_context_sync and state.hooks.syncs_without_context
+    if handle or not takes_null:
         state.context(handle)
     memory = state.memory_for(handle, address)
     if mode not in _MODES:

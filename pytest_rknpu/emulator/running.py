@@ -162,6 +162,7 @@ class _Frame:
             request = OutputWrite(
                 index=index,
                 data=store(values, binding.form, tensor, self._state.hooks.padding_byte),
+                size=binding.part.size,
                 memo=context.memo,
                 core_mask=context.core_mask,
                 zero_copy=binding.memory is not None,

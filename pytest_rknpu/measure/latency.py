@@ -197,5 +197,5 @@ def judge_ratio(
     number, as above.
     """
     verdict = judge_limit(ratios, Limit(0.5, at_most), rule.per_look, rule.per_look / comparisons)
-    reasons = (*disturbances, *instabilities(ratios, [0.5], outliers_matter=False))
+    reasons = (*disturbances, *instabilities(ratios, [0.5], outlier_share=1.0))
     return Judgement(_overall([verdict], bool(reasons)), (verdict,), reasons, "")

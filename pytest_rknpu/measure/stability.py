@@ -47,18 +47,18 @@ OUTLIER_FACTOR = 2.0
 OUTLIER_SPREADS = 6.0
 """... and by that many standard deviations (of the logarithm, by the quartiles)."""
 OUTLIER_SHARE = 0.005
-"""At most, of all samples; one sample is always granted."""
+"""At most, of all samples, unless a test asks for less; one sample is always granted."""
 _FEWEST_TO_DRIFT = 5  # samples in a quarter
 
 
 def instabilities(
-    processes: Processes, quantiles: Sequence[float] = QUANTILES, *, outliers_matter: bool = True
+    processes: Processes, quantiles: Sequence[float] = QUANTILES, *, outlier_share: float = OUTLIER_SHARE
 ) -> list[str]:
     """Why samples (one array per process, in the order of the runs) cannot be judged; none: they can.
 
-    ``quantiles`` are those to be judged. Outliers do not matter to a sign test, for which a run is on one
-    side or the other, and that is all. Raises ValueError where a process has no sample, or one that is no
-    positive number.
+    ``quantiles`` are those to be judged, ``outlier_share`` what share of the runs may be outliers: 1.0 for a
+    sign test, for which a run is on one side or the other, and that is all. Raises ValueError where a process
+    has no sample, or one that is no positive number.
     """
     for samples in processes:
         if samples.size == 0 or not np.isfinite(samples).all() or samples.min() <= 0:
@@ -69,7 +69,7 @@ def instabilities(
         _drifting(processes),
         _differing(processes, quantiles),
         _two_modes(processes),
-        _outliers(processes) if outliers_matter else (),
+        _outliers(processes, outlier_share),
     )
     return [reason for check in checks for reason in check]
 
@@ -181,10 +181,10 @@ def outliers(samples: Doubles) -> Doubles:
     return far
 
 
-def _outliers(processes: Processes) -> Iterator[str]:
+def _outliers(processes: Processes, share: float) -> Iterator[str]:
     samples = np.concatenate(processes)
     far = outliers(samples)
-    if far.size > max(1.0, OUTLIER_SHARE * samples.size):
+    if far.size > max(1.0, share * samples.size):
         yield (
             f"{far.size} of {samples.size} runs are outliers ({far.min():.4g} to {far.max():.4g}, the median "
             f"is {np.median(samples):.4g})"

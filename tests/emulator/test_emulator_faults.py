@@ -219,6 +219,35 @@ def prefills(board: Board) -> bool:
     return len(outputs) > 1
 
 
+def behind_the_output(board: Board) -> bool:
+    """The bytes of a larger memory behind the part of it that is the output."""
+    io = zero_copy(board, MODEL)
+    size = len(io.output.cpu)
+    room = board.memory(io.context, size + 4096)
+    room.cpu[:] = 0xC5
+    board.sync(room, TO_DEVICE, io.context)
+    output = board.imported(io.context, room, size, 0)
+    assert output is not None
+    board.bind(io.context, output, board.native_output(io.context))
+    io.run()
+    board.sync(room, FROM_DEVICE, io.context)
+    return bool((room.cpu[size:] != 0xC5).any())
+
+
+def sync_without_context(board: Board) -> bool:
+    memory = board.memory(board.init(MODEL), 64)
+    return board.call("mem_sync", 0, memory.address, TO_DEVICE) != 0
+
+
+def half_an_input(board: Board) -> bool:
+    context = board.init(MODEL)
+    half = board.native_input(context).size // 2
+    structure = board.layouts["rknn_input"]
+    buffer = ctypes.create_string_buffer(half)
+    given = structure(buf=ctypes.addressof(buffer), size=half, pass_through=1)
+    return board.call("inputs_set", context, 1, ctypes.addressof(given)) == 0
+
+
 def core_masks(board: Board) -> bool:
     io = zero_copy(board, MODEL)
     io.input.cpu[:] = random_bytes(len(io.input.cpu), 1)
@@ -407,6 +436,9 @@ PROBES: dict[str, Callable[[Board], Noticed]] = {
     "dup-shares-activations": duplicates,
     "descriptors-leak": descriptors,
     "output-incomplete": prefills,
+    "output-overrun": behind_the_output,
+    "null-context-refused": sync_without_context,
+    "input-size-unchecked": half_an_input,
     "core-mask-changes-result": core_masks,
     "truncated-model-accepted": truncated,
     "foreign-model-accepted": foreign,

@@ -144,8 +144,8 @@ def test_a_deadline_ends_runs_that_really_wait(npu_of: OpenNpu) -> None:
 
 
 def test_unknown_models_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="unknown latency model 'slow'; known: steady, "):
-        open_library({"soc": "rk3588", "latency_model": "slow"})
+    with pytest.raises(ConfigurationError, match="unknown latency model 'sluggish'; known: steady, "):
+        open_library({"soc": "rk3588", "latency_model": "sluggish"})
 
 
 def test_every_model_says_what_it_shows() -> None:

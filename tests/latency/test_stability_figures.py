@@ -146,7 +146,7 @@ def test_one_outlier_is_granted() -> None:
     assert instabilities([samples]) == []
     samples[[20, 70]] = 100.0
     assert any("outliers" in reason for reason in instabilities([samples]))
-    assert instabilities([samples], outliers_matter=False) == []
+    assert instabilities([samples], outlier_share=1.0) == []
 
 
 def test_modes_are_located() -> None:

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tests.proof.catalogue import CATALOGUE, TOOLCHAIN, Seeded
+from tests.proof.catalogue import CATALOGUE, DOCTORED, Seeded
+from tests.proof.doctored import Kills
 from tests.proof.emulated import kills_of
-from tests.proof.toolchain_faults import TOOLCHAIN_FAULTS, Kills
 
 PATH = Path(__file__).with_name("kills.json")
 
@@ -41,8 +41,8 @@ def write(kills: Mapping[str, Kills], clean: Mapping[str, int], *, all_suites: b
 
 def compute(seeded: Seeded, *, only_named: bool = False) -> Kills:
     """Seed one fault and see who notices."""
-    if seeded.layer == TOOLCHAIN:
-        return next(fault for fault in TOOLCHAIN_FAULTS if fault.name == seeded.name).kills()
+    if seeded.name in DOCTORED:
+        return DOCTORED[seeded.name].kills()
     return kills_of(seeded, only_named=only_named)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,7 +29,7 @@ def stored_log() -> Any:
     return SimpleNamespace(plan=found.log.plan, graph=found.graph)
 
 
-def sparse_plan(name: str, **ratios: str) -> Any:
-    """The plan of a log of the sparse probes, with another SparseRatio for some layers."""
+def sparse_plan(name: str, *, texts: Mapping[str, str] | None = None, **ratios: str) -> Any:
+    """The plan of a log of the sparse probes, with other texts, or another SparseRatio for some layers."""
     plan_of: Callable[..., Any] = _module("sparse", "real_logs").plan_of
-    return plan_of(name, **ratios)
+    return plan_of(name, *(texts or {}).items(), **ratios)

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from pytest_rknpu.verdict import REQUIREMENTS
-from tests.proof import matrix
+from pytest_rknpu.verdict import REQUIREMENTS, Outcome
+from tests.proof import matrix, result_faults, sparse_faults
 from tests.proof.catalogue import CATALOGUE
 from tests.proof.clean import LEFT_OUT, bound_of, count_alarms
-from tests.proof.document import PATH, document, is_complete
+from tests.proof.doctored import Trials, outcome_with
+from tests.proof.document import MEASURED, PATH, caught_by, document, is_complete
 
 # Of the clean runs that the document counts, seeds that it does not.
 FIRST_SEED, RUNS = 100_000, 100
 
 
-@pytest.mark.parametrize("name", list(CATALOGUE))
+QUICK = [name for name, seeded in CATALOGUE.items() if not seeded.slow]
+SLOW = [name for name, seeded in CATALOGUE.items() if seeded.slow]
+full = pytest.mark.skipif(
+    "RKNPU_TEST_FULL" not in os.environ, reason="minutes long: RKNPU_TEST_FULL=1 or python -m tests.proof"
+)
+
+
+@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=full) for name in SLOW)])
 def test_each_fault_is_caught_as_stored(name: str) -> None:
     """By the tests of its own requirements."""
     seeded = CATALOGUE[name]
@@ -36,6 +45,18 @@ def test_every_fault_is_in_the_matrix_and_kills_what_it_must() -> None:
         if not set(seeded.requirements) <= set(kills[name])
     }
     assert not survivors
+
+
+def test_every_requirement_that_judges_is_caught_by_a_fault() -> None:
+    """On one of the layers; what measures only is listed, and judged by no fault."""
+    caught = caught_by(matrix.stored())
+    assert [id for id, faults in caught.items() if not faults] == list(MEASURED)
+
+
+@pytest.mark.parametrize("trials", [*result_faults.SOUND, *sparse_faults.SOUND])
+def test_what_is_doctored_passes_undoctored(trials: Trials) -> None:
+    """A fault must not be caught by the way in which it is seeded."""
+    assert {outcome_with(test, arguments) for test, arguments in trials()} == {Outcome.PASS}
 
 
 def test_requirements_and_tests_of_the_matrix_exist() -> None:

@@ -1,14 +1,10 @@
-"""What a compiler, its log, or the way into a model may get wrong: bad input for the suites' own tests.
-
-Each fault runs test functions of ``suites/`` on it, in this process; which of them end red is what it kills.
-"""
+"""What a compiler, its log, or the way into a model may get wrong, made by hand."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,8 +12,6 @@ import pytest
 from numpy.typing import NDArray
 
 from pytest_rknpu import models
-from pytest_rknpu.inventory.schema import Board
-from pytest_rknpu.inventory.socs import find_soc
 from pytest_rknpu.measure import MemoryLayout
 from pytest_rknpu.models.execute import output_steps, run_onnx
 from pytest_rknpu.session import UserModels, subject_of
@@ -25,58 +19,14 @@ from pytest_rknpu.session.builds import Build
 from pytest_rknpu.sparsity import Mode
 from pytest_rknpu.toolchain import BuildLog, Compiled, Plan
 from pytest_rknpu.toolchain.log_rows import Cycles
-from pytest_rknpu.verdict import ItemRecord, Outcome, outcome_of
+from tests.proof.doctored import DoctoredFault, described_board, new_record
 from tests.proof.stored_logs import sparse_plan, stored_log
 from tests.suite_modules import suite
 
 Floats = NDArray[np.float32]
-Kills = dict[str, dict[str, str]]
-"""Requirement -> test function that ends red -> its outcome: fail, or inconclusive."""
 
 MODEL = "digits_cnn"
 STEPS_BEYOND = 6.0
-
-
-@dataclass(frozen=True)
-class ToolchainFault:
-    """``trials`` are test functions of the suites with the arguments that break them."""
-
-    name: str
-    description: str
-    requirements: tuple[str, ...]
-    trials: Callable[[], Iterator[tuple[Callable[..., object], Sequence[object]]]]
-
-    def kills(self) -> Kills:
-        """What turns red, by requirement."""
-        found: Kills = {}
-        for test, arguments in self.trials():
-            outcome = _outcome(test, arguments)
-            if outcome.red:
-                for id in _requirements(test):
-                    found.setdefault(id, {})[test.__name__] = str(outcome)
-        return found
-
-
-def _outcome(test: Callable[..., object], arguments: Sequence[object]) -> Outcome:
-    try:
-        test(*arguments)
-    except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
-        return outcome_of(error)
-    return Outcome.PASS
-
-
-def _requirements(test: Callable[..., object]) -> tuple[str, ...]:
-    marks = getattr(test, "pytestmark", [])
-    return tuple(id for mark in marks if mark.name == "requirement" for id in mark.args)
-
-
-def _record() -> ItemRecord:
-    return ItemRecord("proof", (), 1)
-
-
-def _board(soc: str = "rk3588", runtime: str = "simulator") -> Any:
-    described = Board(name=f"sim-{soc}", soc=soc, runtime=runtime)
-    return SimpleNamespace(board=described, session=SimpleNamespace(soc=find_soc(soc)))
 
 
 # A build log that says something else
@@ -90,7 +40,7 @@ def _build(plan: Plan) -> Callable[[str], Build]:
 def _memory_plan(change: Callable[[Plan], Plan]) -> Callable[[], Iterator[Any]]:
     def trials() -> Iterator[Any]:
         test = suite("memory/test_memory_plan.py").test_no_two_live_tensors_share_memory
-        yield test, (_build(change(stored_log().plan)), _record(), MODEL)
+        yield test, (_build(change(stored_log().plan)), new_record(), MODEL)
 
     return trials
 
@@ -113,7 +63,7 @@ def _cpu_layers() -> Iterator[Any]:
     plan = stored_log().plan
     layers = tuple(replace(row, target="CPU") if row.id == 2 else row for row in plan.layers)
     test = suite("accuracy/test_cpu_operators.py").test_no_undeclared_operator_runs_on_the_cpu
-    yield test, (_board(), _build(replace(plan, layers=layers)), _record(), MODEL)
+    yield test, (described_board(), _build(replace(plan, layers=layers)), new_record(), MODEL)
 
 
 def _more_cycles() -> Iterator[Any]:
@@ -124,7 +74,7 @@ def _more_cycles() -> Iterator[Any]:
     grown = Cycles(*(int(each * 1.2) for each in (cycles.ddr, cycles.npu, cycles.total)))
     layers[dearest.id] = replace(dearest, cycles=grown)
     test = suite("latency/test_predicted_cycles.py").test_predicted_cycles_have_not_grown
-    yield test, (_board(), _build(replace(plan, layers=tuple(layers))), _record(), MODEL)
+    yield test, (described_board(), _build(replace(plan, layers=tuple(layers))), new_record(), MODEL)
 
 
 def _sparse(test: str, log: str, *arguments: object, **ratios: str) -> Callable[[], Iterator[Any]]:
@@ -135,7 +85,7 @@ def _sparse(test: str, log: str, *arguments: object, **ratios: str) -> Callable[
 
     def trials() -> Iterator[Any]:
         module = suite("sparse/test_sparse_engagement.py")
-        yield getattr(module, test), (_board("rk3576"), plan_of, "2.5.0", _record(), *arguments)
+        yield getattr(module, test), (described_board("rk3576"), plan_of, "2.5.0", new_record(), *arguments)
 
     return trials
 
@@ -153,9 +103,9 @@ def _accuracy(change: Callable[[Any, Floats], list[Floats]]) -> Callable[[], Ite
     def trials() -> Iterator[Any]:
         module = suite("accuracy/test_accuracy.py")
         subject = subject_of(MODEL, UserModels())
-        yield module.test_board_agrees_with_the_float_model, (inference, _record(), subject, layouts)
-        emulated = _board(runtime="emulator")
-        arguments = (emulated, inference, _record(), subject, layouts)
+        yield module.test_board_agrees_with_the_float_model, (inference, new_record(), subject, layouts)
+        emulated = described_board(runtime="emulator")
+        arguments = (emulated, inference, new_record(), subject, layouts)
         yield module.test_board_agrees_with_the_quantised_model, arguments
 
     return trials
@@ -183,7 +133,7 @@ def _preparation(wrong: str) -> Callable[[], Iterator[Any]]:
 
         @pytest.mark.requirement("ACC-05")
         def test_mean_and_deviation_are_applied_once() -> None:
-            module.judge_preparation(scores, samples, _record().measure)
+            module.judge_preparation(scores, samples, new_record().measure)
 
         yield test_mean_and_deviation_are_applied_once, ()
 
@@ -191,80 +141,80 @@ def _preparation(wrong: str) -> Callable[[], Iterator[Any]]:
 
 
 TOOLCHAIN_FAULTS = (
-    ToolchainFault(
+    DoctoredFault(
         "plan-overlaps",
         "The memory plan puts a layer's input onto its output",
         ("MEM-12",),
         _memory_plan(_overlap),
     ),
-    ToolchainFault(
+    DoctoredFault(
         "plan-total-wrong",
         "The internal size of the log is not the end of its plan",
         ("MEM-12",),
         _memory_plan(_larger_total),
     ),
-    ToolchainFault("layer-on-cpu", "A convolution falls to the CPU", ("ACC-06",), _cpu_layers),
-    ToolchainFault(
+    DoctoredFault("layer-on-cpu", "A convolution falls to the CPU", ("ACC-06",), _cpu_layers),
+    DoctoredFault(
         "cycles-grown",
         "The dearest layer is predicted to take 20 % more cycles than by the version before",
         ("LAT-09",),
         _more_cycles,
     ),
-    ToolchainFault(
+    DoctoredFault(
         "sparse-not-engaged",
         "A layer with pruned weights is built dense",
         ("SPARSE-01",),
         _sparse("test_pruned_layers_run_sparse", "aligned0-rk3576", Mode.INPUT, large="0%"),
     ),
-    ToolchainFault(
+    DoctoredFault(
         "sparse-beyond-the-limits",
         "A layer outside the guide's limits is built sparse",
         ("SPARSE-02",),
         _sparse("test_layers_outside_the_limits_stay_dense", "beyond1-rk3576", Mode.OUTPUT, logits="50%(OC)"),
     ),
-    ToolchainFault(
+    DoctoredFault(
         "sparse-on-dense-weights",
         "A layer with dense weights is built sparse",
         ("SPARSE-06",),
         _sparse("test_dense_weights_stay_dense", "dense-rk3576", bytes, large="50%(IC)"),
     ),
-    ToolchainFault(
+    DoctoredFault(
         "channels-swapped",
         "The model gets BGR for RGB",
         ("ACC-01", "ACC-02"),
         _accuracy(lambda model, inputs: _right(model, inputs[:, ::-1])),
     ),
-    ToolchainFault(
+    DoctoredFault(
         "normalised-twice",
         "Mean and deviation are applied to inputs that have them already",
         ("ACC-01", "ACC-02"),
         _accuracy(lambda model, inputs: _right(model, (inputs - 128) / 64)),
     ),
-    ToolchainFault(
+    DoctoredFault(
         "zero-point-off-by-one",
         "The output's zero point is one step off",
         ("ACC-02",),
         _accuracy(lambda model, inputs: _shifted(model, inputs, 1)),
     ),
-    ToolchainFault(
+    DoctoredFault(
         "zero-point-off-by-six",
         "The output's zero point is six steps off",
         ("ACC-01", "ACC-02"),
         _accuracy(lambda model, inputs: _shifted(model, inputs, STEPS_BEYOND)),
     ),
-    ToolchainFault(
+    DoctoredFault(
         "scale-saturates",
         "The output's scale is half of what it should be, so that large scores are cut off",
         ("ACC-01", "ACC-02"),
         _accuracy(_saturated),
     ),
-    ToolchainFault(
+    DoctoredFault(
         "picture-channels-swapped",
         "Pictures reach the model with red and blue swapped",
         ("ACC-05",),
         _preparation("red and blue swapped"),
     ),
-    ToolchainFault(
+    DoctoredFault(
         "picture-normalised-twice",
         "Pictures are normalised by the application and by the model",
         ("ACC-05",),

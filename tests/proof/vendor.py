@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_rknpu.inventory.document import parse
-from tests.proof.toolchain_faults import Kills
+from tests.proof.doctored import Kills
 
 _PATH = Path(__file__).parents[1] / "vendor_rig" / "faults.toml"
 
