@@ -57,10 +57,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SLOTS] = Slots(run, lambda text: announce(config, text))
     config.pluginmanager.register(fixtures, "rknpu-fixtures")
     if run.configured and not _is_worker(config):
-        from pytest_rknpu.report.collector import Collector
+        from pytest_rknpu.report.reporters import register_reporters
 
-        config.stash[_COLLECTOR] = Collector(run, config)
-        config.pluginmanager.register(config.stash[_COLLECTOR], "rknpu-collector")
+        config.stash[_COLLECTOR] = register_reporters(run, config)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -74,8 +73,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Open the report before xdist starts its workers."""
     collector = session.config.stash.get(_COLLECTOR, None)
     if collector is not None:
+        from pytest_rknpu.report.reporters import begin_reporting
+
         try:
-            collector.begin()
+            begin_reporting(collector, session.config)
         except ConfigurationError as error:
             raise pytest.UsageError(str(error)) from None
 

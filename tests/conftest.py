@@ -7,12 +7,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from fuzzing import examples
 from hypothesis import settings
 
 pytest_plugins = ["pytester"]
 
 # A busy machine is no reason to fail a property.
-settings.register_profile("unhurried", deadline=None)
+settings.register_profile("unhurried", deadline=None, max_examples=examples(100))
 settings.load_profile("unhurried")
 
 

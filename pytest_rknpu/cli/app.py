@@ -15,6 +15,8 @@ from typing import Annotated
 import typer
 
 from pytest_rknpu import __version__
+from pytest_rknpu.cli import completion, preparing, submitting
+from pytest_rknpu.cli.options import BoardsFileOption, JsonOption
 from pytest_rknpu.errors import RknpuError
 
 _USAGE_EXIT_CODE = 2
@@ -24,8 +26,9 @@ _USAGE_EXIT_CODE = 2
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 application = typer.Typer(
-    help="Conformance suites for Rockchip NPUs (RKNN SDK).\n\nExample: rknpu boards",
-    add_completion=False,
+    help="Conformance suites for Rockchip NPUs (RKNN SDK).\n\n"
+    "Exit code 0: nothing is wrong; 1: what was asked about is not in order; 2: the command line or a file "
+    "is wrong (docs/command-line.md).\n\nExample: rknpu boards",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -100,13 +103,8 @@ def _common(
 
 @application.command()
 def boards(
-    boards_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--boards", metavar="FILE", help="Default: ./boards.toml, else the one that is shipped."
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    boards_file: BoardsFileOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """List the boards, what each can do, and why one cannot be used. No board is contacted.
 
@@ -122,13 +120,13 @@ def boards(
 
 @application.command()
 def probe(
-    board: Annotated[str, typer.Option("--board", metavar="NAME", help="A board of the file.")],
-    boards_file: Annotated[
-        Path | None,
+    board: Annotated[
+        str,
         typer.Option(
-            "--boards", metavar="FILE", help="Default: ./boards.toml, else the one that is shipped."
+            "--board", metavar="NAME", help="A board of the file.", autocompletion=completion.boards
         ),
-    ] = None,
+    ],
+    boards_file: BoardsFileOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON (docs/probe.md).")] = False,
     wait: Annotated[
         float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long, if somebody else has it.")
@@ -152,6 +150,10 @@ def probe(
         raise typer.Exit(1)
 
 
+application.command("doctor")(preparing.doctor)
+application.command("compile")(preparing.compile_model)
+
+
 @application.command()
 def init(
     folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Created if it is not there.")] = Path("."),
@@ -168,11 +170,18 @@ def init(
 
 
 @application.command(
-    "run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+    "run",
+    cls=completion.RunCommand,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 def run_suites(
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="PYTEST_OPTIONS", help="Handed to pytest as they are.")
+        list[str] | None,
+        typer.Argument(
+            metavar="PYTEST_OPTIONS",
+            help="Handed to pytest as they are.",
+            autocompletion=completion.run_values,
+        ),
     ] = None,
 ) -> None:
     """Run the shipped suites on the boards of ./boards.toml, or else on the shipped emulated ones.
@@ -191,7 +200,7 @@ def run_suites(
 def compare(
     run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="The run before: report folder or file.")],
     run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="The run after.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 3 where B says nothing of what A showed.")
     ] = False,
@@ -215,6 +224,66 @@ def compare(
         raise typer.Exit(3)
 
 
+@application.command()
+def history(
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="DIR...", help="Report folders, results.jsonl, archives, or folders of these."
+        ),
+    ] = None,
+    database: Annotated[
+        Path | None,
+        typer.Option("--database", metavar="FILE", help="Keep what was read in this SQLite file."),
+    ] = None,
+    board: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--board",
+            metavar="GLOB",
+            help="Only these boards; may be repeated.",
+            autocompletion=completion.boards,
+        ),
+    ] = None,
+    requirement: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--requirement",
+            metavar="GLOB",
+            help="Only these requirements.",
+            autocompletion=completion.requirements,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON (docs/history.md).")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with trend plots.")
+    ] = None,
+    fail_on_regression: Annotated[
+        bool, typer.Option("--fail-on-regression", help="Exit with 1 where a board's newest run got worse.")
+    ] = False,
+) -> None:
+    """Say what many runs show: since which versions what fails, what is flaky, how latency moved.
+
+    Exit code 0: all was read; 1: see --fail-on-regression; 2: there is nothing to read; 3: a damaged or
+    unfinished run was left out.
+
+    Example: rknpu history reports --database history.sqlite --html history.html
+    """
+    from pytest_rknpu.cli.history import Asked, exit_code, read_history
+    from pytest_rknpu.history.as_json import history_json
+    from pytest_rknpu.history.text import history_text
+
+    found, collected = read_history(Asked(runs or (), database, board or (), requirement or ()))
+    if html is not None:
+        from pytest_rknpu.history.page import write_page
+
+        write_page(html, found, collected)
+    typer.echo(history_json(found, collected) if as_json else history_text(found, collected))
+    code = exit_code(found, collected, fail_on_regression)
+    if code:
+        raise typer.Exit(code)
+
+
 @application.command("suggest-budgets")
 def suggest_budgets(
     run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Report folder or results.jsonl.")],
@@ -224,17 +293,20 @@ def suggest_budgets(
     evidence: Annotated[
         str, typer.Option("--evidence", metavar="WORD", help="Which results to take; others are no silicon.")
     ] = "hardware",
+    as_json: JsonOption = False,
 ) -> None:
     """Print [[budget]] tables for boards.toml, from what a run measured.
 
     Example: rknpu suggest-budgets rknpu-report --margin 15 >> boards.toml
     """
+    from pytest_rknpu.cli.suggested import suggestion_json
     from pytest_rknpu.report.suggestion import suggest, suggestion_toml
     from pytest_rknpu.report.timed import read_run
 
     results = read_run(run_folder)
     suggestions = suggest(results, margin=margin / 100, evidence=evidence)
-    typer.echo(suggestion_toml(results, suggestions, margin / 100, evidence))
+    printed = suggestion_json if as_json else suggestion_toml
+    typer.echo(printed(results, suggestions, margin / 100, evidence))
 
 
 @application.command()
@@ -257,51 +329,8 @@ def report(
     typer.echo(f"wrote {write_page(folder, results)}")
 
 
-@application.command()
-def bundle(
-    run_folder: Annotated[Path, typer.Argument(metavar="DIR", help="What --rknpu-report wrote.")],
-    output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE.zip", help="Default: DIR.zip, beside DIR.")
-    ] = None,
-    must_pass: Annotated[
-        Path | None,
-        typer.Option("--must-pass", metavar="FILE", help="Requirement ids that must pass, one a line."),
-    ] = None,
-) -> None:
-    """Put a run into one archive that `rknpu verify` can check.
-
-    Example: rknpu bundle rknpu-report --must-pass mustpass.txt
-    """
-    from pytest_rknpu.cli.shipped import own_files
-    from pytest_rknpu.report.bundle import read_must_pass, write_bundle
-
-    ids = read_must_pass(must_pass) if must_pass is not None else ()
-    target = output or run_folder.resolve().with_name(f"{run_folder.resolve().name}.zip")
-    write_bundle(run_folder, target, ids, own_files())
-    typer.echo(f"wrote {target}\nnext: rknpu verify {shlex.quote(str(target))}")
-
-
-@application.command()
-def verify(
-    archive: Annotated[Path, typer.Argument(metavar="FILE.zip", help="What `rknpu bundle` wrote.")],
-    must_pass: Annotated[
-        Path | None,
-        typer.Option("--must-pass", metavar="FILE", help="Instead of the list that the archive brings."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Check that an archive is whole, says one thing throughout, and passes what it must.
-
-    Exit code 0: nothing is wrong; 1: the problems are listed.
-
-    Example: rknpu verify rknpu-report.zip
-    """
-    from pytest_rknpu.cli.bundles import verdict_json, verdict_text, verified
-
-    found = verified(archive, must_pass)
-    typer.echo(verdict_json(found) if as_json else verdict_text(found))
-    if found.problems:
-        raise typer.Exit(1)
+application.command("bundle")(submitting.bundle)
+application.command("verify")(submitting.verify)
 
 
 @application.command()
@@ -313,7 +342,7 @@ def waivers(
         Path | None,
         typer.Option("--run", metavar="RUN", help="Say what this run made of them: folder or results.jsonl."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List the known failures that are accepted, and until when.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -58,9 +59,9 @@ def _connected(board: Board) -> Availability:
 def _ssh(board: Board) -> Availability:
     if shutil.which("ssh") is None:
         return Availability(False, "there is no ssh on this host; install an OpenSSH client")
-    if board.ssh_config is not None and not Path(board.ssh_config).is_file():
+    if board.ssh_config is not None and not os.path.isfile(board.ssh_config):
         return Availability(False, f"ssh_config {board.ssh_config} is not there")
-    if board.key is not None and not Path(board.key).is_file():
+    if board.key is not None and not os.path.isfile(board.key):
         return Availability(False, f"key {board.key} is not there")
     return Availability(None, "ssh is here; the board was not contacted")
 

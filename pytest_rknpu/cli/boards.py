@@ -87,13 +87,14 @@ def _abilities(soc: SoC) -> str:
 
 
 def describe_as_json(file: BoardsFile) -> str:
-    """Return the same as JSON: ``{"file", "boards": [{"name", ..., "usable", "reason", "soc_facts"}]}``.
+    """Return the same as JSON: file, boards (name, ..., usable, reason, soc_facts) and warnings.
 
     ``usable`` is null where only the board itself could tell. Unknown facts of a SoC are null.
     """
     boards = [
         {
             **row.board.model_dump(mode="json"),
+            "power": _power(row.board),
             "evidence": row.board.evidence,
             "usable": row.availability.usable,
             "reason": row.availability.reason,
@@ -101,7 +102,15 @@ def describe_as_json(file: BoardsFile) -> str:
         }
         for row in _rows(file)
     ]
-    return json.dumps({"file": str(file.path), "boards": boards}, indent=2)
+    document = {"file": str(file.path), "boards": boards, "warnings": list(file.warnings)}
+    return json.dumps(document, indent=2)
+
+
+def _power(board: Board) -> dict[str, Any] | str | None:
+    """How it is switched, without the arguments of the command: they may hold a password."""
+    if board.power is None or board.power == "labgrid":
+        return board.power
+    return {"program": board.power.program, "wait_s": board.power.wait_s, "limit_s": board.power.limit_s}
 
 
 def _facts(soc: SoC) -> dict[str, Any]:

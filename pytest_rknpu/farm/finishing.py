@@ -100,7 +100,7 @@ def finish_npu(item: pytest.Item, ours: Ours) -> None:
     if npu is None:
         return
     report = npu.finish()
-    ours.record.runtime_logged(report.error_lines)
+    ours.record.runtime_logged(report.error_lines, report.runtime_log)
     if report.left_behind:
         ours.record.note(f"left behind and destroyed: {', '.join(report.left_behind)}")
     if report.not_destroyed:

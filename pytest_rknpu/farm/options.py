@@ -94,6 +94,13 @@ def add_options(parser: pytest.Parser) -> None:
         help="Let emulated boards take their time by this model, to try the latency suite out.",
     )
     add(
+        "--rknpu-progress",
+        dest="rknpu_progress",
+        choices=("auto", "off"),
+        default="auto",
+        help="How far each board is, below pytest's output: at a terminal (auto, the default), or never.",
+    )
+    add(
         "--rknpu-baseline",
         dest="rknpu_baseline",
         metavar="RUN",

@@ -25,7 +25,7 @@ class _Announcing(logging.Handler):
 
 def show_compiles(config: pytest.Config) -> None:
     """From now to the end of the run, where somebody is looking: a terminal, and no -q."""
-    if config.getoption("verbose") < 0 or not sys.stderr.isatty():
+    if config.get_verbosity() < 0 or not sys.stderr.isatty():
         return
     logger, handler = logging.getLogger(_LOGGER), _Announcing(config)
     level = logger.level

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_rknpu.errors import ConfigurationError
+from pytest_rknpu.farm.no_boards import Sought
 
 if TYPE_CHECKING:
     from pytest_rknpu.farm.pools import Pool
@@ -110,6 +111,8 @@ class Run:
     """Whether boards that are equal stand for each other."""
     durations: Path | None = None
     """A report folder or results.jsonl of an earlier run: how long tests take."""
+    sought: Sought = field(default_factory=Sought)
+    """Where a boards.toml may be named, for those who have none."""
     asked: bool = field(default=False)
     """Whether an option chooses boards: then they are looked at whatever is collected."""
 
@@ -124,10 +127,9 @@ class Run:
         from pytest_rknpu.inventory.schema import load_boards
 
         if self.boards_file is None:
-            raise ConfigurationError(
-                "this run needs boards, and no file names any: give --boards FILE, or set rknpu_boards in "
-                "pytest's ini file (`rknpu init` writes a starter boards.toml)"
-            )
+            raise ConfigurationError(self.sought.where_not())
+        if not os.path.lexists(self.boards_file):
+            raise ConfigurationError(self.sought.not_there(self.boards_file))
         return load_boards(self.boards_file)
 
     def budgets_for(self, board: Board) -> tuple[Budget, ...]:
@@ -273,6 +275,7 @@ def run_of(config: pytest.Config, origin: Origin | None) -> Run:
         tags=tags,
         per_soc=per_soc,
         durations=_named_file(config, "rknpu_durations", option("rknpu_durations")),
+        sought=Sought(config.invocation_params.dir, config.inipath, by_option=bool(explicit)),
         asked=bool(explicit or globs or socs or tags or per_soc or faults or option("rknpu_latency_model")),
     )
 

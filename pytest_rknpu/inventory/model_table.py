@@ -32,9 +32,18 @@ class InputTable(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    name: TensorName | None = None
-    shape: tuple[Annotated[int, Field(ge=1, le=2**31 - 1)], ...] = Field(min_length=1, max_length=16)
-    layout: Layout | None = None
+    name: TensorName | None = Field(default=None, description="What the graph calls it.", examples=["input"])
+    shape: tuple[Annotated[int, Field(ge=1, le=2**31 - 1)], ...] = Field(
+        min_length=1,
+        max_length=16,
+        description="As the graph has it; it begins with 1, one sample at a time.",
+        examples=[[1, 3, 224, 224]],
+    )
+    layout: Layout | None = Field(
+        default=None,
+        description="How four dimensions lie in the data sets; the graph's own where it is left out.",
+        examples=["nhwc"],
+    )
 
     @field_validator("shape", mode="before")
     @classmethod
@@ -59,10 +68,26 @@ class ToleranceTable(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    cosine: Annotated[float, Field(ge=-1, le=1)] | None = None
-    sqnr_db: Finite | None = None
-    max_error: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    bias: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    cosine: Annotated[float, Field(ge=-1, le=1)] | None = Field(
+        default=None,
+        description="The cosine of both outputs is no smaller.",
+        examples=[0.99],
+    )
+    sqnr_db: Finite | None = Field(
+        default=None,
+        description="The ratio of signal to quantisation noise is no smaller.",
+        examples=[20.0],
+    )
+    max_error: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = Field(
+        default=None,
+        description="No element differs by more, in the unit of the output.",
+        examples=[0.5],
+    )
+    bias: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = Field(
+        default=None,
+        description="The mean difference is no larger, in the unit of the output.",
+        examples=[0.05],
+    )
 
     @model_validator(mode="after")
     def _says_something(self) -> ToleranceTable:
@@ -81,9 +106,22 @@ class LimitsTable(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    tolerances: tuple[ToleranceTable, ...] = Field(default=(), max_length=64)
-    top1_drop: Annotated[float, Field(ge=0, le=1)] | None = None
-    cpu_operators: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    tolerances: tuple[ToleranceTable, ...] = Field(
+        default=(),
+        max_length=64,
+        description="In the place of the model's own.",
+        examples=[[{"cosine": 0.98}]],
+    )
+    top1_drop: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        default=None,
+        description="In the place of the model's own.",
+        examples=[0.02],
+    )
+    cpu_operators: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = Field(
+        default=None,
+        description="In the place of the model's own.",
+        examples=[2],
+    )
 
     @field_validator("tolerances", mode="before")
     @classmethod

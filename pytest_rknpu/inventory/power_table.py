@@ -25,12 +25,26 @@ class PowerTable(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    cycle: tuple[str, ...] = Field(repr=False)
-    """Program and arguments."""
-    wait_s: float = 120.0
-    """Within so many seconds after the command the board has to be reached again."""
-    limit_s: float = 60.0
-    """How long the command itself may take."""
+    cycle: tuple[str, ...] = Field(
+        repr=False,
+        description="Program and arguments, each a text of its own. No shell: `$`, `*` and `;` mean nothing. "
+        "It ends when the board's power is on again, with exit code 0.",
+        examples=[["uhubctl", "-l", "1-1", "-p", "2", "-a", "cycle"]],
+    )
+    wait_s: float = Field(
+        default=120.0,
+        gt=0,
+        le=LONGEST_SECONDS,
+        description="Within this time after the command's end the board has to answer again.",
+        examples=[60.0],
+    )
+    limit_s: float = Field(
+        default=60.0,
+        gt=0,
+        le=LONGEST_SECONDS,
+        description="How long the command itself may take; then it is ended, with all that it started.",
+        examples=[30.0],
+    )
 
     @property
     def program(self) -> str:

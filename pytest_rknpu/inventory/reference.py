@@ -1,4 +1,4 @@
-"""The tables of docs/boards.md, docs/user-models.md and docs/latency.md, made from the schema.
+"""The tables of docs/boards-reference.md and of other pages, made from the schema.
 
 ``python -m pytest_rknpu.inventory.reference docs/*.md`` writes them anew between their markers, so that they
 agree with the code.
@@ -9,18 +9,20 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sized
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from pytest_rknpu.inventory.board_table import Board
 from pytest_rknpu.inventory.budget_table import Budget
 from pytest_rknpu.inventory.key_rules import goes_with
-from pytest_rknpu.inventory.model_table import ModelTable
+from pytest_rknpu.inventory.model_table import InputTable, LimitsTable, ModelTable, ToleranceTable
 from pytest_rknpu.inventory.pinned_clocks import PINNED_CLOCKS
+from pytest_rknpu.inventory.power_table import PowerTable
 from pytest_rknpu.inventory.published import PUBLISHED_FPS, suggested_ms
 from pytest_rknpu.inventory.socs import SOCS, SoC
 
@@ -37,26 +39,43 @@ def updated(text: str) -> str:
 
 def keys_table() -> str:
     """Return one line for each key that a ``[[board]]`` table may have, and with which others it goes."""
-    lines = ["| key | value | where | meaning | example |", "|---|---|---|---|---|"]
-    for key, field in Board.model_fields.items():
-        value, meaning, example = _described(Board, key)
-        where = "every board, needed" if field.is_required() else _where(key)
-        lines.append(f"| `{key}` | {value} | {where} | {meaning} | {example} |")
+    lines = ["| key | type | default | goes with | meaning | example |", "|---|---|---|---|---|---|"]
+    for key in Board.model_fields:
+        kind, default, meaning, example = _described(Board, key)
+        lines.append(f"| `{key}` | {kind} | {default} | {_where(key)} | {meaning} | {example} |")
     return "\n".join(lines) + "\n"
 
 
 def plain_keys_table(table: type[BaseModel]) -> str:
     """Return one line for each key that a table of boards.toml may have."""
-    lines = ["| key | value | meaning | example |", "|---|---|---|---|"]
+    lines = ["| key | type | default | meaning | example |", "|---|---|---|---|---|"]
     lines += [f"| `{key}` | {' | '.join(_described(table, key))} |" for key in table.model_fields]
     return "\n".join(lines) + "\n"
 
 
-def _described(table: type[BaseModel], key: str) -> tuple[str, str, str]:
-    """Value, meaning and example of a key."""
+def _described(table: type[BaseModel], key: str) -> tuple[str, str, str, str]:
+    """Type with unit, default, meaning and example of a key."""
     field = table.model_fields[key]
     example = f"`{key} = {_toml((field.examples or [None])[0])}`"
-    return _value(table.model_json_schema()["properties"][key]), str(field.description), example
+    kind = _value(table.model_json_schema()["properties"][key]) + _unit(key)
+    return kind, _default(field), str(field.description), example
+
+
+def _unit(key: str) -> str:
+    """The unit that the name of a key ends with."""
+    return next((f", in {unit}" for suffix, unit in _UNITS.items() if key.endswith(suffix)), "")
+
+
+_UNITS: Mapping[str, str] = {"_ms": "milliseconds", "_s": "seconds", "_bytes": "bytes", "_db": "dB"}
+
+
+def _default(field: FieldInfo) -> str:
+    """What holds where the key is left out; a dash where nothing does, or where the meaning says it."""
+    if field.is_required():
+        return "needed"
+    value = field.get_default(call_default_factory=True)
+    empty = value is None or (isinstance(value, Sized) and not len(value))
+    return "-" if empty else f"`{_toml(value)}`"
 
 
 def clocks_table() -> str:
@@ -133,12 +152,23 @@ def _value(schema: Mapping[str, Any]) -> str:
 
 
 def _number(schema: Mapping[str, Any]) -> str:
+    """A number and its bounds; an upper one that no sensible value comes near is left out."""
+    words = ["number"]
     if "exclusiveMinimum" in schema:
-        return f"number above {schema['exclusiveMinimum']:g}"
-    return f"number from {schema['minimum']:g} to {schema['maximum']:g}"
+        words.append(f"above {schema['exclusiveMinimum']:g}")
+    elif "minimum" in schema:
+        words.append(f"from {schema['minimum']:g}")
+    if schema.get("maximum", 1e7) < 1e7:
+        words.append(f"to {schema['maximum']:g}")
+    return " ".join(words)
 
 
-_LISTED: Mapping[str, str] = {"string": "texts", "number": "numbers", "object": "tables"}
+_LISTED: Mapping[str, str] = {
+    "string": "texts",
+    "integer": "whole numbers",
+    "number": "numbers",
+    "object": "tables",
+}
 
 
 def socs_table() -> str:
@@ -175,11 +205,15 @@ def _or_unknown(value: int | None) -> str:
 _TABLES: Mapping[str, Callable[[], str]] = {
     "budgets": partial(plain_keys_table, Budget),
     "clocks": clocks_table,
+    "inputs": partial(plain_keys_table, InputTable),
     "keys": keys_table,
     "latency_models": latency_models_table,
     "models": partial(plain_keys_table, ModelTable),
+    "per_soc": partial(plain_keys_table, LimitsTable),
+    "power": partial(plain_keys_table, PowerTable),
     "published": published_table,
     "socs": socs_table,
+    "tolerances": partial(plain_keys_table, ToleranceTable),
 }
 
 

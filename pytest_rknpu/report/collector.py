@@ -12,13 +12,15 @@ from pathlib import Path
 import pytest
 
 from pytest_rknpu import __version__
+from pytest_rknpu.farm.collecting import OURS
 from pytest_rknpu.farm.durations import Measured, expected_from
 from pytest_rknpu.farm.manifest import NOTHING, Manifest, Planned
 from pytest_rknpu.farm.run import Run, derive_seed
 from pytest_rknpu.report.bundle import BOARDS
-from pytest_rknpu.report.not_tried import STATUS, is_not_tried
+from pytest_rknpu.report.not_tried import STATUS, is_not_tried, not_run_lines, without_calls
 from pytest_rknpu.report.pooled import PoolVersions
 from pytest_rknpu.report.public_boards import write_public_boards
+from pytest_rknpu.report.replay import replay_command
 from pytest_rknpu.report.results import (
     FILE_NAME,
     SCHEMA,
@@ -33,7 +35,6 @@ from pytest_rknpu.report.results import (
 from pytest_rknpu.report.terminal import status_of, write_summary
 from pytest_rknpu.verdict import Outcome
 
-_WITHOUT_CALLS = ("collectonly", "setuponly", "setupplan")
 _PHASES = frozenset({"setup", "call", "teardown"})
 
 
@@ -51,8 +52,9 @@ class Collector:
         self._pool_versions = PoolVersions()
         self._left: list[str] = []
         self._incomplete: set[str] = set()
+        self._collected: dict[str, str | None] = {}
         # Then no test function is called, and there is nothing to report.
-        self._idle = any(getattr(config.option, name, False) for name in _WITHOUT_CALLS)
+        self._idle = without_calls(config)
 
     def begin(self) -> None:
         """Open the report, before any board is touched.
@@ -86,6 +88,11 @@ class Collector:
 
         return board_in(nodeid, [board.name for board in self._run.boards])
 
+    def planned(self) -> Mapping[str, str | None]:
+        """The board of each test that is to get a result, by node id; None where it is about none."""
+        told = {nodeid: planned.board for nodeid, planned in self.manifest.tests.items()}
+        return told or self._collected
+
     def station_of(self, nodeid: str) -> str | None:
         """What is leased for a collected test: boards of one machine have that in common."""
         board = self.board_of(nodeid)
@@ -103,6 +110,12 @@ class Collector:
         tests = read_run(self._run.durations).tests
         measured = (Measured(test.nodeid, test.board, test.duration_s) for test in tests if test.tried)
         return expected_from(measured, self.board_of)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Remember what is to be run; with xdist nothing is collected here (`manifest`)."""
+        ours = {item.nodeid: item.stash[OURS] for item in session.items if OURS in item.stash}
+        self._collected = {nodeid: own.board.name if own.board else None for nodeid, own in ours.items()}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A phase of a test ended, here or in a worker; or a worker died in one."""
@@ -157,9 +170,10 @@ class Collector:
         if not self.results:
             return
         self._left += self._pool_versions.lines()
+        self._left += not_run_lines(self.planned(), self.results)
         if self._writer is not None:
             self._left.append(f"report: {self._writer.path.parent}")
-        write_summary(terminalreporter, self._run, self.results, ["", *self._left])
+        write_summary(terminalreporter, self._run, self.results, self._left)
 
     def _settle_waivers(self, session: pytest.Session) -> None:
         """Report waivers that have had their time; a board that passes in spite of one is not green."""
@@ -200,7 +214,13 @@ class Collector:
 
         assert self._run.report is not None
         assert self._record is not None
-        write_junit(self._run.report / FOLDER_NAME, self._record, self.results)
+        tests = self.planned()
+
+        def again(result: Result) -> str | None:
+            known = result.nodeid in tests  # others are about a waiver
+            return replay_command(self._run, result.nodeid, self._config) if known else None
+
+        write_junit(self._run.report / FOLDER_NAME, self._record, self.results, again)
 
     def _write_page(self) -> None:
         from pytest_rknpu.report.page import write_page

@@ -24,7 +24,7 @@ Key = tuple[str, str, str, str]
 """Board, SoC, evidence, test."""
 Turn = Literal["began to fail", "no longer shown", "now skipped", "ceased to fail", "other"]
 TURNS: tuple[Turn, ...] = ("began to fail", "no longer shown", "now skipped", "ceased to fail", "other")
-_REGRESSIONS = ("began to fail", "no longer shown")
+REGRESSIONS: tuple[Turn, ...] = ("began to fail", "no longer shown")
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class RunComparison:
         return (
             any(one.direction == "slower" for one in self.latency)
             or any(one.worse for one in self.figures)
-            or any(one.turn in _REGRESSIONS for one in self.outcomes)
+            or any(one.turn in REGRESSIONS for one in self.outcomes)
         )
 
     @property
@@ -142,10 +142,11 @@ def _boards(results: Results) -> str:
 def _outcomes(pairs: Pairs) -> Iterator[OutcomeChange]:
     for one, other in pairs:
         if one.outcome is not other.outcome:
-            yield OutcomeChange(one.outcome, other, _turn(one.outcome, other.outcome))
+            yield OutcomeChange(one.outcome, other, turn_of(one.outcome, other.outcome))
 
 
-def _turn(before: Outcome, after: Outcome) -> Turn:
+def turn_of(before: Outcome, after: Outcome) -> Turn:
+    """What it means that a test ended as ``before`` in a run and otherwise, as ``after``, in a later one."""
     if after is Outcome.FAIL:
         return "began to fail"
     if before is Outcome.PASS and after.red:

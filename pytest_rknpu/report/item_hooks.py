@@ -42,4 +42,8 @@ def pytest_runtest_makereport(
     ours = item.stash.get(OURS, None)
     if ours is not None:
         judge(item, ours, call, report, item.config.stash[SLOTS])
+        if report.when == "teardown" and item.config.pluginmanager.has_plugin("allure_listener"):
+            from pytest_rknpu.report.allure_report import tell_allure
+
+            tell_allure(item.config, report)
     return report

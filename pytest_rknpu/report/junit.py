@@ -9,7 +9,7 @@ characters through, so that what it builds is finished here.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -22,6 +22,9 @@ from pytest_rknpu.report.whole_file import write_whole
 from pytest_rknpu.verdict import Outcome
 
 FOLDER_NAME = "junit"
+
+Again = Callable[[Result], "str | None"]
+"""The command that runs a result's test again, where one does."""
 
 _NOT_RECORDED = "not recorded"
 
@@ -46,7 +49,9 @@ class _Suite(TestSuite):  # type: ignore[misc]  # junit-xml has no types
         return element
 
 
-def write_junit(folder: Path, run: RunRecord, results: Sequence[Result]) -> list[Path]:
+def write_junit(
+    folder: Path, run: RunRecord, results: Sequence[Result], again: Again = lambda result: None
+) -> list[Path]:
     """Write ``folder/<board>.xml`` for each board that has results; returns the files.
 
     Tests that are about no board go to ``_no-board.xml``. Raises OSError as files do.
@@ -56,16 +61,18 @@ def write_junit(folder: Path, run: RunRecord, results: Sequence[Result]) -> list
     for name in dict.fromkeys(result.board or WITHOUT_BOARD for result in results):
         own = [result for result in results if (result.board or WITHOUT_BOARD) == name]
         path = folder / f"{name}.xml"
-        write_whole(path, junit_text(name, run, own))
+        write_whole(path, junit_text(name, run, own, again))
         written.append(path)
     return written
 
 
-def junit_text(name: str, run: RunRecord, results: Sequence[Result]) -> str:
+def junit_text(
+    name: str, run: RunRecord, results: Sequence[Result], again: Again = lambda result: None
+) -> str:
     """The JUnit document of one board, called ``name``."""
     suite = _Suite(
         name=name,
-        test_cases=[_case(result) for result in results],
+        test_cases=[_case(result, again(result)) for result in results],
         hostname=legal(run.host),
         timestamp=run.started,
         properties=_suite_properties(run, results),
@@ -83,10 +90,10 @@ def legal(text: str) -> str:
     return _ILLEGAL.sub(lambda match: f"#x{ord(match[0]):02X}", text)
 
 
-def _case(result: Result) -> Any:
+def _case(result: Result, again: str | None) -> Any:
     class_name, name = _address(result.nodeid)
     case = TestCase(name=legal(name), classname=legal(class_name), elapsed_sec=result.duration_s)
-    case.properties = [(key, legal(value)) for key, value in properties_of(result)]
+    case.properties = [(key, legal(value)) for key, value in properties_of(result, again)]
     message = legal(result.message) or str(result.outcome)
     first_line = message.partition("\n")[0]
     if result.outcome is Outcome.FAIL:

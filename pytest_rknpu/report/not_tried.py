@@ -8,12 +8,15 @@ failures: ``--lf`` runs them again, the exit code is 1, and JUnit files have the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
 from pytest_rknpu.errors import BoardQuarantined
 from pytest_rknpu.report.results import Result
+
+_WITHOUT_CALLS = ("collectonly", "setuponly", "setupplan")
 
 STATUS: tuple[str, str, tuple[str, Mapping[str, bool]]] = ("not tried", "I", ("NOT TRIED", {"purple": True}))
 """Category, letter and word for pytest."""
@@ -47,3 +50,21 @@ def quarantine_lines(results: Sequence[Result]) -> Iterator[str]:
         missed = [result for result in own if not result.tried]
         cause = missed[0].message.partition("\n")[0]
         yield f"{cause}; {len(missed)} of its {len(own)} tests were not tried"
+
+
+def without_calls(config: pytest.Config) -> bool:
+    """Whether the options are such that no test function is called."""
+    return any(getattr(config.option, name, False) for name in _WITHOUT_CALLS)
+
+
+def not_run_lines(planned: Mapping[str, str | None], results: Sequence[Result]) -> Iterator[str]:
+    """What was collected and has no result, since the run ended before: no more is known of it anywhere."""
+    missing = Counter(planned[nodeid] for nodeid in planned.keys() - {result.nodeid for result in results})
+    totals = Counter(planned.values())
+    listed = [
+        f"{missing[board]} of {totals[board]} tests {f'of {board}' if board else 'about no board'}"
+        for board in totals
+        if missing[board]
+    ]
+    if listed:
+        yield f"not run: {', '.join(listed)}; the run ended before, and they have no result"

@@ -6,7 +6,7 @@ phase, the whole result. It also gets user properties, from which pytest's own J
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,8 +19,18 @@ from pytest_rknpu.farm.run import RUN, Run
 from pytest_rknpu.farm.slots import Slots
 from pytest_rknpu.report.not_tried import was_tried
 from pytest_rknpu.report.properties import properties_of
+from pytest_rknpu.report.replay import replay_command
 from pytest_rknpu.report.results import Result
-from pytest_rknpu.verdict import Outcome, Phase, Verdict, conclude, message_of, outcome_of, sendable
+from pytest_rknpu.verdict import (
+    ItemRecord,
+    Outcome,
+    Phase,
+    Verdict,
+    conclude,
+    message_of,
+    outcome_of,
+    sendable,
+)
 
 if TYPE_CHECKING:
     from _pytest._code.code import Traceback  # pytest names the type in public signatures, yet not in public
@@ -49,7 +59,8 @@ def judge(
     last = result.plain() if report.when == "teardown" else None
     tried = was_tried(call.excinfo)
     report.rknpu = {"outcome": str(phase.outcome), "result": last, "tried": tried}  # type: ignore[attr-defined]
-    report.user_properties = [*item.user_properties, *properties_of(result)]
+    again = replay_command(item.config.stash[RUN], item.nodeid, item.config)
+    report.user_properties = [*item.user_properties, *properties_of(result, again)]
 
 
 def _phase(call: pytest.CallInfo[None], report: pytest.TestReport) -> Phase:
@@ -102,7 +113,7 @@ def _result(item: pytest.Item, ours: Ours, verdict: Verdict, slots: Slots) -> Re
         versions={sendable(key): sendable(value) for key, value in record.versions.items()},
         seed=record.seed,
         measurements=tuple(record.measurements),
-        notes=tuple(sendable(note) for note in record.notes),
+        notes=(*(sendable(note) for note in record.notes), *_log_of(record, verdict)),
         message=sendable(verdict.message),
         duration_s=round(verdict.duration_s, 6),
         samples=tuple(record.samples),
@@ -110,6 +121,12 @@ def _result(item: pytest.Item, ours: Ours, verdict: Verdict, slots: Slots) -> Re
         tried=ours.tried,
         ran_on=slots.of(board.name).ran_on if board else None,
     )
+
+
+def _log_of(record: ItemRecord, verdict: Verdict) -> Iterator[str]:
+    """What the runtime logged during a test that is not green; of others nobody asks."""
+    if record.runtime_log and (verdict.outcome.red or verdict.outcome is Outcome.WAIVED):
+        yield f"the runtime's log ends with:\n{record.runtime_log}"
 
 
 def _make_report_say(
@@ -134,8 +151,8 @@ def _make_report_say(
 
 def _wants_short(error: BaseException, config: pytest.Config) -> bool:
     """Our own errors say what is wrong; their way through this package is of no use but to its developers."""
-    style, verbosity = config.getoption("tbstyle"), config.getoption("verbose")
-    return isinstance(error, RknpuError) and style in ("auto", "short") and verbosity < 2
+    style = config.getoption("tbstyle", "auto")  # no such option with -p no:terminal
+    return isinstance(error, RknpuError) and style in ("auto", "short") and config.get_verbosity() < 2
 
 
 def _shortened(excinfo: pytest.ExceptionInfo[BaseException], path: Path) -> Any:

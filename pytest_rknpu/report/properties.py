@@ -19,8 +19,11 @@ MAIN_VERSIONS: Mapping[str, str] = {
 }
 
 
-def properties_of(result: Result) -> list[tuple[str, str]]:
-    """What every JUnit test case says beyond pass and fail; empty where there is nothing to say."""
+def properties_of(result: Result, again: str | None = None) -> list[tuple[str, str]]:
+    """What every JUnit test case says beyond pass and fail; empty where there is nothing to say.
+
+    ``again`` is the command that runs the test again, where one does.
+    """
     return [
         ("requirement", ", ".join(result.requirement)),
         ("outcome", str(result.outcome)),
@@ -31,6 +34,7 @@ def properties_of(result: Result) -> list[tuple[str, str]]:
         ("soc", result.soc or ""),
         ("versions", versions_in_brief(result.versions)),
         ("seed", str(result.seed)),
+        *([("again", again)] if again else []),
     ]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -14,10 +12,12 @@ from pytest_rknpu.farm.run import Run
 from pytest_rknpu.report.matrix import Line, matrix_lines
 from pytest_rknpu.report.not_tried import quarantine_lines
 from pytest_rknpu.report.properties import versions_in_brief
+from pytest_rknpu.report.remedies import next_steps
+from pytest_rknpu.report.replay import replay_command
 from pytest_rknpu.report.results import Result
 from pytest_rknpu.verdict import Outcome
 
-_MARKUP: Mapping[Outcome, Mapping[str, bool]] = {
+MARKUP: Mapping[Outcome, Mapping[str, bool]] = {
     Outcome.PASS: {"green": True},
     Outcome.FAIL: {"red": True, "bold": True},
     Outcome.SKIP: {"yellow": True},
@@ -46,6 +46,7 @@ _LEGEND: Mapping[Outcome, str] = {
 
 _FAILURES_SHOWN = 5
 _LINES_PER_FAILURE = 3
+_FINDINGS_ALONE = -2  # -qq
 
 
 def status_of(outcome: str) -> tuple[str, str, tuple[str, Mapping[str, bool]]] | None:
@@ -79,51 +80,34 @@ def header_lines(run: Run) -> list[str]:
 def write_summary(
     terminal: pytest.TerminalReporter, run: Run, results: Sequence[Result], left: Sequence[str]
 ) -> None:
-    """The end of a run: matrix, boards, failures with their replay, and the lines that are ``left``."""
-    terminal.section("rknpu", sep="=")
+    """The end of a run: matrix, boards, failures with their replay, lines that are ``left``, what to do.
+
+    ``-v`` shows each failure, ``-vv`` with its whole message; ``-q`` explains nothing, ``-qq`` leaves what is
+    ``left`` alone.
+    """
     width = terminal._tw.fullwidth  # no public name
-    for line in matrix_lines(results, width):
-        _write(terminal, line)
-    for text in _legend_lines(results, width):
+    verbosity = terminal.config.get_verbosity()
+    if verbosity <= _FINDINGS_ALONE and not left:
+        return
+    terminal.section("rknpu", sep="=")
+    texts: list[str] = []
+    if verbosity > _FINDINGS_ALONE:
+        for line in matrix_lines(results, width):
+            _write(terminal, line)
+        texts += _legend_lines(results, width) if verbosity >= 0 else []
+        texts += _board_lines(results)
+        for text in quarantine_lines(results):
+            texts += ["", printable(text)]
+        texts += _failure_lines(results, run, terminal.config)
+    texts += ["", *left]
+    texts += next_steps(results, run, terminal.config) if verbosity >= 0 else []
+    for text in texts:
         terminal.write_line(text)
-    for text in _board_lines(results):
-        terminal.write_line(text)
-    for text in quarantine_lines(results):
-        terminal.write_line("")
-        terminal.write_line(printable(text))
-    for text in _failure_lines(results, run, terminal.config):
-        terminal.write_line(text)
-    for text in left:
-        terminal.write_line(text)
-
-
-def replay_command(run: Run, nodeid: str, config: pytest.Config) -> str:
-    """The command that runs one test again, with the same seed, from the folder of this run."""
-    here = config.invocation_params.dir
-    path, separator, rest = nodeid.partition("::")
-    if (config.rootpath / path).exists():
-        words = ["pytest", f"{os.path.relpath(config.rootpath / path, here)}{separator}{rest}"]
-    else:  # `rknpu run`: node ids are relative to the shipped suites, and the seed depends on them
-        words = ["rknpu", "run", "--rknpu-only", nodeid]
-    if run.boards_file is not None:
-        words += ["--boards", os.path.relpath(run.boards_file, here)]
-    words += ["--rknpu-seed", str(run.origin.seed)]
-    if run.effort != "normal":
-        words += ["--rknpu-effort", str(run.effort)]
-    if run.latency_model is not None:
-        words += ["--rknpu-latency-model", run.latency_model]
-    if run.per_soc:
-        words += ["--rknpu-per", "soc"]
-    chosen = (("--board", run.globs), ("--soc", run.socs), ("--tag", run.tags), ("--rknpu-fault", run.faults))
-    for option, values in chosen:
-        for value in values:
-            words += [option, value]
-    return shlex.join(words)
 
 
 def _write(terminal: pytest.TerminalReporter, line: Line) -> None:
     for piece in line:
-        terminal.write(piece.text, **(_MARKUP[piece.outcome] if piece.outcome else {}))
+        terminal.write(piece.text, **(MARKUP[piece.outcome] if piece.outcome else {}))
     terminal.write_line("")
 
 
@@ -153,17 +137,20 @@ def _amounts_to(own: Sequence[Result]) -> str:
 
 def _failure_lines(results: Sequence[Result], run: Run, config: pytest.Config) -> Iterator[str]:
     red = [result for result in results if result.outcome.red and result.tried]
-    for result in red[:_FAILURES_SHOWN]:
+    verbosity = config.get_verbosity()
+    shown = red[:_FAILURES_SHOWN] if verbosity < 1 else red
+    for result in shown:
         yield ""
         yield " ".join([str(result.outcome).upper(), *result.requirement, result.nodeid])
         lines = [printable(line) for line in result.message.splitlines()]
-        yield from (f"  {line}" for line in lines[:_LINES_PER_FAILURE])
-        if len(lines) > _LINES_PER_FAILURE:
-            yield f"  ... {len(lines) - _LINES_PER_FAILURE} more lines"
+        first = lines[:_LINES_PER_FAILURE] if verbosity < 2 else lines
+        yield from (f"  {line}" for line in first)
+        if len(lines) > len(first):
+            yield f"  ... {len(lines) - len(first)} more lines"
         yield f"  again: {replay_command(run, result.nodeid, config)}"
-    if len(red) > _FAILURES_SHOWN:
+    if len(red) > len(shown):
         yield ""
-        yield f"... and {len(red) - _FAILURES_SHOWN} more that did not pass"
+        yield f"... and {len(red) - len(shown)} more that did not pass (-v shows them)"
 
 
 def printable(text: str) -> str:

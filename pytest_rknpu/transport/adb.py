@@ -65,9 +65,9 @@ def adb_way(board: Board) -> Way:
     """
     adb = find_adb()
     _ask(adb, "start-server")
-    if board.serial and _NETWORK_SERIAL.match(board.serial):
-        _connect(adb, board.serial)
-    serial = _usable(devices(adb), board.serial)
+    if network_address(board.serial) is not None:
+        _connect(adb, str(board.serial))
+    serial = usable_device(devices(adb), board.serial)
     one_stream = not _has_shell_protocol(adb, serial)
     remote = "exec " + shell_command(board.python, one_stream=one_stream)
     shell = (adb, "-s", serial, "shell", *(() if one_stream else ("-T",)))
@@ -107,7 +107,15 @@ def devices(adb: str) -> dict[str, str]:
     return {row[0]: row[1].strip() for row in rows if len(row) == 2}
 
 
-def _usable(found: Mapping[str, str], wanted: str | None) -> str:
+def network_address(serial: str | None) -> tuple[str, int] | None:
+    """Host and port of a device in the network (``address:port``); None for any other serial number."""
+    if serial is None or not _NETWORK_SERIAL.match(serial):
+        return None
+    host, _, port = serial.rpartition(":")
+    return host, int(port)
+
+
+def usable_device(found: Mapping[str, str], wanted: str | None) -> str:
     """The serial number of the device that is meant. Raises NoConnection where that is none or unclear."""
     there = ", ".join(f"{serial} ({state})" for serial, state in found.items()) or "none"
     if wanted is None and len(found) > 1:

@@ -8,6 +8,7 @@ boards.toml says otherwise by ``host_key``.
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_rknpu.transport.prelude import shell_command
@@ -38,7 +39,7 @@ def ssh_way(board: Board) -> Way:
     python = board.python or "python3"
     before = _SUDO if board.sudo else ()
     arguments = (*_quiet_options(), *_options(board), "--", _destination(board.user, str(board.host)))
-    accept = _hand(("-o", "StrictHostKeyChecking=ask", *_options(board, host_key=False)), board, "true")
+    accept = accept_by_hand(board)
     return Way(
         command=("ssh", *arguments, shell_command(python, before=before)),
         by_hand=_hand(
@@ -47,6 +48,31 @@ def ssh_way(board: Board) -> Way:
         python=python,
         remedies={pattern: words.replace("{accept}", accept) for pattern, words in SSH_REMEDIES.items()},
     )
+
+
+def ssh_knock(board: Board, seconds: int) -> Way:
+    """The way to the board's door: its host key is checked, and nobody logs in, as no key is offered.
+
+    A board that answers refuses that ("Permission denied"), or lets everybody in. Nothing is written down,
+    also not the key of a board with ``host_key = "accept-new"``: a new one is refused here.
+    """
+    check = ("StrictHostKeyChecking=yes",) if board.host_key == "accept-new" else ()
+    settings = (
+        "PreferredAuthentications=none",
+        f"ConnectTimeout={seconds}",
+        "ConnectionAttempts=1",
+        "ControlPath=none",  # else it would be a session of a connection that is open already
+        "LogLevel=INFO",
+        *check,
+    )
+    arguments = (*_as_options(settings), *_quiet_options(), *_options(board))
+    way = ssh_way(board)
+    return replace(way, command=("ssh", *arguments, "--", _destination(board.user, str(board.host)), "true"))
+
+
+def accept_by_hand(board: Board) -> str:
+    """The command that shows a new host key and asks whether to take it."""
+    return _hand(("-o", "StrictHostKeyChecking=ask", *_options(board, host_key=False)), board, "true")
 
 
 def _hand(options: tuple[str, ...], board: Board, command: str) -> str:

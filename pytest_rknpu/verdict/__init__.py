@@ -9,12 +9,14 @@ from pytest_rknpu.verdict.capabilities import CAPABILITIES, lacking, require_kno
 from pytest_rknpu.verdict.judgement import LOG_REQUIREMENT, Phase, Verdict, conclude, unexpected_log_error
 from pytest_rknpu.verdict.outcome import Outcome, message_of, outcome_of, worst
 from pytest_rknpu.verdict.record import ItemRecord, Measurement, Samples, WaivedBy, sendable
-from pytest_rknpu.verdict.requirements import REQUIREMENTS, Requirement, require_known
+from pytest_rknpu.verdict.requirements import CHAPTERS, REQUIREMENTS, Chapter, Requirement, require_known
 
 __all__ = [
     "CAPABILITIES",
+    "CHAPTERS",
     "LOG_REQUIREMENT",
     "REQUIREMENTS",
+    "Chapter",
     "ItemRecord",
     "Measurement",
     "Outcome",

@@ -11,6 +11,7 @@ from pytest_rknpu.errors import HarnessError
 
 Value = int | float | str | bool
 _LARGEST_BITS = 1024
+_LOG_LINES, _LOG_LETTERS = 30, 4000
 
 
 def sendable(text: object) -> str:
@@ -67,6 +68,7 @@ class ItemRecord:
     samples: list[Samples] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     runtime_errors: list[str] = field(default_factory=list)
+    runtime_log: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     waived_by: WaivedBy | None = None
 
@@ -99,9 +101,13 @@ class ItemRecord:
         """Write down a sentence that a reader of the result should know."""
         self.notes.append(sendable(text))
 
-    def runtime_logged(self, error_lines: Sequence[str]) -> None:
-        """Write down error lines of the runtime's log; unless expected, they fail the test (VER-05)."""
+    def runtime_logged(self, error_lines: Sequence[str], log: str = "") -> None:
+        """Write down error lines of the runtime's log; unless expected, they fail the test (VER-05).
+
+        The end of the whole ``log`` is for whoever looks into a failure.
+        """
         self.runtime_errors.extend(error_lines)
+        self.runtime_log = sendable("\n".join(log.strip().splitlines()[-_LOG_LINES:])[-_LOG_LETTERS:])
 
 
 def _plain(name: str, value: object) -> Value:

@@ -21,8 +21,30 @@ class Requirement:
     text: str
 
 
+@dataclass(frozen=True)
+class Chapter:
+    """What requirements of a chapter are about; ``guide`` is where the user guide speaks of it, or None."""
+
+    title: str
+    guide: str | None = None
+
+
+CHAPTERS: Mapping[str, Chapter] = MappingProxyType(
+    {
+        "SYNC": Chapter("cache synchronisation", "4.1.6"),
+        "MEM": Chapter("memory", 'zero copy and memory; "local model memory evaluation" for RK3588'),
+        "SPARSE": Chapter("sparse inference", "4.1.7"),
+        "ACC": Chapter("accuracy"),
+        "LAT": Chapter("latency (hardware only, LAT-09 apart)"),
+        "VER": Chapter("versions and identity"),
+        "ERR": Chapter(
+            "bad input: an error code and a board that still works, each in a child process there"
+        ),
+    }
+)
+"""The chapters of the catalogue in its order, by the letters that their ids begin with."""
+
 _TEXTS: Mapping[str, str] = {
-    # Cache synchronisation (guide 4.1.6)
     "SYNC-01": "after CPU writes and rknn_mem_sync(TO_DEVICE) the NPU reads the new bytes",
     "SYNC-02": "after a run and rknn_mem_sync(FROM_DEVICE) the CPU reads the new bytes",
     "SYNC-03": "BIDIRECTIONAL (enum RKNN_MEMORY_SYNC_BIDIRECTIONAL = 3) does both",
@@ -39,7 +61,6 @@ _TEXTS: Mapping[str, str] = {
     "SYNC-14": "control: omitted syncs",
     "SYNC-15": "one direction costs no more than both",
     "SYNC-16": "random legal programs agree with a reference memory model",
-    # Memory (guide, zero copy and memory; "local model memory evaluation" for RK3588)
     "MEM-01": "RKNN_QUERY_MEM_SIZE reports weight, internal, DMA and SRAM sizes; they agree with the "
     "toolkit's build log and, where reachable, eval_memory(); each within its budget",
     "MEM-02": "two models run in turn on one internal buffer (RKNN_FLAG_MEM_ALLOC_OUTSIDE / "
@@ -63,7 +84,6 @@ _TEXTS: Mapping[str, str] = {
     "MEM-14": "weight memory given from outside (MEM_ALLOC_OUTSIDE) is filled by the library on the CPU "
     "and not synced by it (seen with 1.5.2 and 1.6.0): with the application's TO_DEVICE the "
     "result is right; a control without it is measured",
-    # Sparse inference (guide 4.1.7)
     "SPARSE-01": "for each SoC and each of the four modes (0: 4:2 along input channels, 1: 4:2 along "
     "output channels, 2 and 3: 16:4) the build log says that eligible convolutions run sparse "
     "(SparseRatio)",
@@ -79,7 +99,6 @@ _TEXTS: Mapping[str, str] = {
     "SPARSE-07": "sparse is not slower and its weights are smaller: interleaved A/B on hardware; weight "
     "sizes and predicted cycles everywhere (small layers may grow: say so)",
     "SPARSE-08": "repeated runs give the same bytes (500 runs)",
-    # Accuracy
     "ACC-01": "board against float reference, per output: cosine, SQNR, max error, bias, top-1",
     "ACC-02": "board against simulator (the quantised model): same metrics, tighter",
     "ACC-03": "general API against RKNN-Toolkit-Lite2 on the same board: equal bytes",
@@ -87,7 +106,6 @@ _TEXTS: Mapping[str, str] = {
     "ACC-05": "mean/std, channel order and layout are applied once",
     "ACC-06": "operators that fell to the CPU are counted and named; more than the model declares is a fail",
     "ACC-07": "a failing comparison says where: by channel group, row and cache line, with offset maps",
-    # Latency (hardware only, LAT-09 apart)
     "LAT-01": "p50/p95/p99 within budget, decided by exact binomial tails with n fixed in advance",
     "LAT-02": "first inference and rknn_init within budget",
     "LAT-03": "core masks: several cores are not slower than one",
@@ -101,7 +119,6 @@ _TEXTS: Mapping[str, str] = {
     "against the stored baseline of the same model on another toolkit version",
     "LAT-10": "cold caches beside warm ones (the CPU and the NPU's memory traffic flushed between "
     "runs), measured",
-    # Versions and identity
     "VER-01": "BSP (os-release, kernel, device tree, vendor release files), driver, runtime (API and "
     "library), toolkit, model compiler and, where used, rknn_server and Lite2 versions are "
     'recorded, each as value, "absent" or "probe blocked" with the reason',
@@ -113,7 +130,6 @@ _TEXTS: Mapping[str, str] = {
     "healthy before it, and it caused no soft reset that it did not declare",
     "VER-06": "models stored from older toolkit versions (2.2.0, 2.3.0, 2.3.2, 2.5.0) still load and "
     "give the same bytes on this runtime: the matrix of stored model against runtime",
-    # Bad input: an error code and a board that still works, each in a child process on the board
     "ERR-01": "a model for another SoC gives an error code and a board that still works",
     "ERR-02": "a truncated, empty or random model gives an error code and a board that still works",
     "ERR-03": "wrong input size, type or index gives an error code and a board that still works",
@@ -138,11 +154,7 @@ def require_known(ids: Iterable[object], where: str) -> tuple[str, ...]:
             import difflib  # here, as every import counts in runs that have nothing to do with boards
 
             near = difflib.get_close_matches(str(id).upper(), REQUIREMENTS, n=1, cutoff=0.5)
-            hint = f" (did you mean {near[0]}?)" if near else f"; chapters: {', '.join(_chapters())}"
+            hint = f" (did you mean {near[0]}?)" if near else f"; chapters: {', '.join(CHAPTERS)}"
             raise ConfigurationError(f"{where}: there is no requirement {id!r}{hint}")
         known.append(id)
     return tuple(known)
-
-
-def _chapters() -> list[str]:
-    return list(dict.fromkeys(requirement.chapter for requirement in REQUIREMENTS.values()))

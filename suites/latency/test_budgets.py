@@ -7,7 +7,7 @@ import pytest
 
 from pytest_rknpu.fixtures import Effort
 from pytest_rknpu.inventory.budget_table import DEFAULT_ALPHA, DEFAULT_PROCESSES, DEFAULT_SAMPLES
-from pytest_rknpu.measure import Limit, Rule, judge, smallest_useful_count
+from pytest_rknpu.measure import Limit, Rule, judge, quantile_name, smallest_useful_count
 from pytest_rknpu.session.latency import Latency, record_timing, require_within
 from pytest_rknpu.session.timing import time_model
 
@@ -36,6 +36,8 @@ def test_runs_stay_within_their_budget(
     if budget is None or not budget.quantiles:
         pytest.skip(_not_judged(latency, name, core_mask, "p50_ms, p95_ms or p99_ms"))
     limits = [Limit(quantile, value) for quantile, value in budget.quantiles.items()]
+    for limit in limits:
+        latency.npu.record.measure(f"budget {quantile_name(limit.quantile)}", limit.at_most, "ms")
     judgement = judge(timing.milliseconds(), limits, rule, latency.disturbances(timing.readings))
     require_within(latency.npu, f"{name} on {core_mask or 'its only core'}", {name: judgement})
 

@@ -7,6 +7,7 @@ import pytest
 from pytest_rknpu import models
 from pytest_rknpu.errors import ConformanceFailure, Inconclusive
 from pytest_rknpu.fixtures import BuildOf, ItemRecord
+from pytest_rknpu.toolchain.memory_map import MEASUREMENT, memory_map
 from pytest_rknpu.toolchain.memory_plan import check_plan
 
 #: With more tensors than this of unknown producer the live ranges are guesses.
@@ -26,6 +27,7 @@ def test_no_two_live_tensors_share_memory(build: BuildOf, record: ItemRecord, mo
     record.measure("tensors judged", len(check.tensors))
     record.measure("internal memory", plan.internal_total.bytes, "B")
     record.measure("weight memory", plan.weight_total.bytes, "B")
+    record.measure(MEASUREMENT, memory_map(plan, check.tensors))
     if check.unknown:
         record.note(f"judged from before their first reader on, writer unknown: {', '.join(check.unknown)}")
     if check.findings:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from fuzzing import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -189,7 +190,9 @@ def commands(draw: st.DrawFn, depth: int = 2) -> Any:
     return command
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(300)
+)
 @given(program=st.lists(commands() | plain, max_size=6))
 def test_no_program_makes_the_agent_raise(agent: Ask, program: list[Any]) -> None:
     setup = [

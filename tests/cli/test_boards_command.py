@@ -89,6 +89,15 @@ def test_ssh_needs_a_client_and_its_configuration(monkeypatch: pytest.MonkeyPatc
     assert availability(FAR).sentence().startswith("not usable: there is no ssh on this host")
 
 
+def test_files_in_a_folder_that_this_user_may_not_look_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    def barred(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", barred)
+    for key in ("ssh_config", "key"):
+        assert availability(FAR.model_copy(update={key: "/root/none"})).usable is False
+
+
 def test_adb_needs_a_client(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rknpu) -> None:
     from pytest_rknpu.transport import adb
 
@@ -176,3 +185,14 @@ def test_places_of_a_farm(rknpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     assert "not usable: labgrid is not installed" in rknpu("boards", "--boards", str(file)).out
+
+
+def test_arguments_of_a_power_command_are_not_told(rknpu, tmp_path: Path) -> None:
+    power = 'power = { cycle = ["/opt/bin/pdu", "--password", "hunter2"], wait_s = 60 }\n'
+    (tmp_path / "boards.toml").write_text(
+        '[[board]]\nname = "emu"\nsoc = "rk3588"\nruntime = "emulator"\n' + power
+    )
+    answer = rknpu("boards", "--json")
+    (board,) = json.loads(answer.out)["boards"]
+    assert board["power"] == {"program": "pdu", "wait_s": 60.0, "limit_s": 60.0}
+    assert "hunter2" not in answer.out + rknpu("boards").out

@@ -7,10 +7,10 @@ import re
 import shlex
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
+from markdown_blocks import blocks
 
 from pytest_rknpu.cli.app import application
 
@@ -36,7 +36,7 @@ def test_commands_that_are_named_exist(rknpu) -> None:
     commands = application.registered_commands
     there = {command.name or getattr(command.callback, "__name__", "") for command in commands}
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    named = set(re.findall(r"(?:^ +|`|/bin/)rknpu ([a-z]+(?:-[a-z]+)*)", text, re.MULTILINE))
+    named = set(re.findall(r"(?:^ *|`|\$ |/bin/)rknpu ([a-z]+(?:-[a-z]+)*)", text, re.MULTILINE))
     assert named == there
     for command in named:
         assert rknpu(command, "--help").code == 0
@@ -104,10 +104,11 @@ def test_the_quick_start_is_two_commands() -> None:
 @pytest.fixture
 def example(tmp_path: Path) -> Path:
     """The suite of docs/writing-a-suite.md, as a user would save it."""
-    text = (CLONE / "docs" / "writing-a-suite.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"(?:^    .*\n|^\n)*^    def test_.*\n(?:^    .*\n|^\n)*", text, re.MULTILINE)
+    (code,) = (
+        block.text for block in blocks(CLONE / "docs" / "writing-a-suite.md") if "def test_" in block.text
+    )
     file = tmp_path / "test_second_write.py"
-    file.write_text(textwrap.dedent(code))
+    file.write_text(code)
     return file
 
 

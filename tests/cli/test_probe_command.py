@@ -72,7 +72,9 @@ def test_the_words_for_what_is_missing_are_documented() -> None:
     from pytest_rknpu.session import missing, probing
 
     source = Path(missing.__file__).read_text() + Path(probing.__file__).read_text()
-    used = set(re.findall(r'(?:Missing\(\s*|_failed\()"([a-z0-9-]+)"', source))
+    used = set(
+        re.findall(r'(?:Missing\(\s*|_failed\(|^        "\w+",\n        )"([a-z0-9-]+)"', source, re.M)
+    )
     table = PAGE.read_text(encoding="utf-8").partition("\n## What can be missing\n")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `([a-z0-9-]+)`", table, re.MULTILINE)) == used
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from fuzzing import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -70,28 +71,28 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("properties") / "boards.toml"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(content=st.binary(max_size=200))
 def test_any_bytes(file: Path, content: bytes) -> None:
     file.write_bytes(content)
     check(file)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(content=st.text(alphabet=st.sampled_from("[]boards=\"'\n #.{},\\u0019-:T"), max_size=80))
 def test_text_that_looks_like_toml(file: Path, content: str) -> None:
     file.write_text(content)
     check(file)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(document=DOCUMENTS)
 def test_any_toml_document(file: Path, document: dict[str, object]) -> None:
     file.write_text("".join(f"{key} = {toml(value)}\n" for key, value in document.items()))
     check(file)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(changes=st.dictionaries(NAMES, VALUES, max_size=3))
 def test_a_sound_table_with_changes(file: Path, changes: dict[str, object]) -> None:
     table = {"name": "a", "soc": "rk3588", "runtime": "emulator"} | changes

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fuzzing import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -290,10 +291,10 @@ def test_examples_are_taken(key: str) -> None:
 
 
 def test_documentation_is_current() -> None:
-    page = Path(__file__).parents[2] / "docs" / "user-models.md"
+    page = Path(__file__).parents[2] / "docs" / "boards-reference.md"
     text = page.read_text(encoding="utf-8")
     assert plain_keys_table(ModelTable) in text, (
-        "run: python -m pytest_rknpu.inventory.reference docs/user-models.md"
+        "run: python -m pytest_rknpu.inventory.reference docs/boards-reference.md"
     )
     assert updated(text) == text
     for key in ModelTable.model_fields:
@@ -307,7 +308,9 @@ VALUES = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(150)
+)
 @given(st.dictionaries(st.sampled_from([*ModelTable.model_fields, "other"]), VALUES, max_size=5))
 def test_any_table_is_taken_or_refused_in_words(tmp_path: Path, table: dict[str, object]) -> None:
     from pytest_rknpu.inventory.model_files import read_models

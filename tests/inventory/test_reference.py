@@ -6,10 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from pytest_rknpu.inventory.budget_table import Budget
 from pytest_rknpu.inventory.key_rules import goes_with
-from pytest_rknpu.inventory.power_table import power_from
+from pytest_rknpu.inventory.model_table import InputTable, LimitsTable, ModelTable, ToleranceTable
+from pytest_rknpu.inventory.power_table import PowerTable, power_from
 from pytest_rknpu.inventory.published import PUBLISHED_FPS, suggested_ms
 from pytest_rknpu.inventory.reference import (
     clocks_table,
@@ -26,7 +28,9 @@ from pytest_rknpu.inventory.socs import SOCS
 CLONE = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize(("page", "tables"), [("boards", 2), ("latency", 3), ("budgets", 1)])
+@pytest.mark.parametrize(
+    ("page", "tables"), [("boards-reference", 7), ("boards", 1), ("latency", 2), ("budgets", 1)]
+)
 def test_docs_are_current(page: str, tables: int) -> None:
     text = (CLONE / "docs" / f"{page}.md").read_text(encoding="utf-8")
     assert len(re.findall("<!-- generated: ", text)) == tables
@@ -39,6 +43,29 @@ def test_tables_name_every_key_and_soc() -> None:
     assert re.findall(r"^\| (r\w+)", clocks_table(), re.MULTILINE) == list(SOCS)
     assert re.findall(r"^\| `(\w+)` ", plain_keys_table(Budget), re.MULTILINE) == list(Budget.model_fields)
     assert re.findall(r"^\| (\w+) \| [\d.]+:", published_table(), re.MULTILINE) == list(PUBLISHED_FPS)
+
+
+@pytest.mark.parametrize("table", [InputTable, LimitsTable, ModelTable, PowerTable, ToleranceTable])
+def test_every_key_of_a_table_is_described(table: type[BaseModel]) -> None:
+    rows = plain_keys_table(table).splitlines()[2:]
+    assert [row.split("`")[1] for row in rows] == list(table.model_fields)
+    assert not [row for row in rows if "| None |" in row or "= null`" in row]
+
+
+def test_types_defaults_and_units_are_told() -> None:
+    rows = {row.split("`")[1]: row for row in plain_keys_table(PowerTable).splitlines()[2:]}
+    assert "| number above 0 to 3600, in seconds | `120.0` |" in rows["wait_s"]
+    assert "| list of texts | needed |" in rows["cycle"]
+    (host_key,) = (row for row in keys_table().splitlines() if row.startswith("| `host_key` |"))
+    assert '| `"check"` | `transport = "ssh"` or `transport = "labgrid"` |' in host_key
+
+
+@pytest.mark.parametrize("table", [InputTable, LimitsTable, PowerTable, ToleranceTable])
+def test_examples_of_inner_tables_are_taken(table: type[BaseModel]) -> None:
+    fields = table.model_fields.items()
+    examples = {key: field.examples[0] for key, field in fields if field.examples}
+    examples |= {key: tuple(value) for key, value in examples.items() if key == "cycle"}
+    assert table.model_validate(examples).model_fields_set == set(table.model_fields)
 
 
 def test_suggested_budgets_are_looser_than_what_is_published() -> None:

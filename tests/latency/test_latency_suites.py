@@ -85,6 +85,8 @@ def check_record(result: dict) -> None:
     for name in ("p50", "p95", "p99"):
         assert f"{name} at least" in figures
         assert f"{name} at most" in figures
+    assert figures["budget p50"] < figures["budget p95"]
+    assert "budget p99" not in figures  # boards.toml has none
     assert (figures["model"], figures["core mask"]) == ("digits_cnn", "RKNN_NPU_CORE_0")
     assert (figures["runs"], figures["processes"]) == (200, 5)
     assert figures["clock npu"] == "userspace, 1000 MHz"

@@ -110,8 +110,3 @@ def run_torch(script: str, file: Path) -> None:
     if find_spec("torch") is None:
         pytest.skip("torch is not installed; it comes with RKNN-Toolkit2")
     subprocess.run([sys.executable, "-c", f"import sys, torch\n{script}", str(file)], check=True, timeout=120)
-
-
-def read_documentation() -> str:
-    """docs/user-models.md."""
-    return (Path(__file__).parents[2] / "docs" / "user-models.md").read_text(encoding="utf-8")

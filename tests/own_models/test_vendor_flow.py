@@ -7,14 +7,14 @@ behind it.
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from connected.conftest import BUILD_LOG, install_stand_in
-from own_models.project import Project, figures, of, read_documentation
+from markdown_blocks import CLONE, blocks
+from own_models.project import Project, figures, of
 
 from pytest_rknpu import models
 from pytest_rknpu.inventory.schema import load_boards
@@ -27,15 +27,15 @@ else:
     import tomli as tomllib
 
 STATUS = toolkit_status()
+PAGE = CLONE / "docs" / "user-models.md"
 ACCURACY = "accuracy/test_accuracy.py"
 MEAN, STD = np.array([123.675, 116.28, 103.53]), np.array([58.395, 57.12, 57.375])
 
 
 def documented_table() -> str:
-    """The indented block of the page that holds the table."""
-    blocks = re.findall(r"((?:^    .*\n|^\n)+)", read_documentation(), re.MULTILINE)
-    (block,) = (block for block in blocks if 'name = "mobilenet-v2"' in block)
-    return re.sub(r"^    ", "", block, flags=re.MULTILINE)
+    """The block of the page that holds the table."""
+    (block,) = (block for block in blocks(PAGE) if 'name = "mobilenet-v2"' in block.text)
+    return block.text
 
 
 @pytest.fixture

@@ -6,6 +6,10 @@ from pytest_rknpu.report.results import PlannedBoard, Result, Results, RunRecord
 from pytest_rknpu.verdict import REQUIREMENTS, Measurement, Outcome, Samples, WaivedBy
 
 NASTY = "</script><script>document.title = 'hacked'</script> <b>& \u2028 \U0001f600"
+MEMORY_MAP = (
+    '{"layers":2,"internal":9984,"weights":512,"left_out":0,'
+    '"tensors":[["input",0,768,0,1,0],["first.relu",768,8192,1,2,0]]}'
+)
 HEXDUMP = "2 bytes differ at 64, 65 (cache line 1)\nexpected 00112233\nactual   00ff2233"
 
 
@@ -71,6 +75,7 @@ def small() -> Results:
         result(
             "SPARSE-01", "alpha", Outcome.PASS, measurements=(Measurement("SparseRatio of stem", "75%", ""),)
         ),
+        result("MEM-12", "alpha", Outcome.PASS, measurements=(Measurement("memory map", MEMORY_MAP, ""),)),
         result("SYNC-14", "alpha", Outcome.PASS, measurements=(Measurement("stale lines", 62, "lines"),)),
         result(
             "LAT-01",

@@ -34,7 +34,7 @@ def test_the_page_holds_what_people_look_for() -> None:
     text = page_text(small())
     document = html.fromstring(text)
     shown = document.text_content()
-    for words in (HEXDUMP, "known until 0.9.9", "27.1", "75%", "p50 2.125 ms", "62", "2027-01-31"):
+    for words in (HEXDUMP, "known until 0.9.9", "27.1", "75%", "p50 2.100 ms", "62", "2027-01-31"):
         assert words in shown, words
     assert "says nothing about silicon" in shown
     assert document.xpath("//figure//*[local-name()='svg']")

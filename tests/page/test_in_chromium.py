@@ -1,46 +1,21 @@
-"""The page in a real browser: no errors; filters and cells work by mouse and by keyboard.
-
-Selenium drives Debian's Chromium, headless and without a network.
-"""
+"""The page in a real browser: no errors; filters and cells work by mouse and by keyboard."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from page.browsers import CONTRASTS, started_browser
 from page.pages import large, small
 
 from pytest_rknpu.report.page import write_page
 
-_ARGUMENTS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("no Chromium is installed; apt-get install chromium chromium-driver")
-    webdriver = pytest.importorskip("selenium.webdriver", reason="pip install selenium")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for argument in (*_ARGUMENTS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    started = webdriver.Chrome(options, webdriver.ChromeService(driver))
-    yield started
-    started.quit()
+    yield from started_browser(tmp_path_factory.mktemp("profile"))
 
 
 @pytest.fixture
@@ -122,31 +97,9 @@ def test_text_can_be_read_in_both_schemes(page: Any, scheme: str) -> None:
     page.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )
-    ratios = page.execute_script(_CONTRASTS)
+    ratios = page.execute_script(CONTRASTS)
     assert len(ratios) > 5
     assert {kind: ratio for kind, ratio in ratios.items() if ratio < 4.5} == {}
-
-
-_CONTRASTS = """
-const parts = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
-const linear = (v) => (v / 255 <= .04045 ? v / 255 / 12.92 : ((v / 255 + .055) / 1.055) ** 2.4);
-const light = ([r, g, b]) => .2126 * linear(r) + .7152 * linear(g) + .0722 * linear(b);
-const ground = (e) => {
-  for (; e; e = e.parentElement) {
-    const colour = getComputedStyle(e).backgroundColor;
-    if (!/, 0\\)$/.test(colour)) return colour;
-  }
-};
-const found = {};
-for (const e of document.querySelectorAll('body, a, th, td, .tag, td[class] button, small, summary')) {
-  if (!e.textContent.trim()) continue;
-  const [a, b] = [light(parts(getComputedStyle(e).color)), light(parts(ground(e)))];
-  const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
-  const kind = e.tagName + '.' + (e.className || e.parentElement.className);
-  found[kind] = Math.min(found[kind] ?? 99, ratio);
-}
-return found;
-"""
 
 
 def test_a_large_farm_opens(browser: Any, tmp_path: Path) -> None:

@@ -179,6 +179,9 @@ def test_expected(npu):
     assert messages.pop("test_it[alpha-assert False, 'own']").startswith("own")
     assert all("E RKNN: not fine" in message and "VER-05" in message for message in messages.values())
     run.stdout.fnmatch_lines(["*Captured runtime log call*", "I RKNN: fine", "E RKNN: not fine"])
+    log = "the runtime's log ends with:\nI RKNN: fine\nE RKNN: not fine"
+    assert all(each["notes"] == [log] for each in results.values())
+    assert expected["notes"] == []
 
 
 def test_what_a_test_leaves_behind_is_noted(project: Project, one_board: Run) -> None:

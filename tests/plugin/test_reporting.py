@@ -218,3 +218,44 @@ def test_the_report_starts_at_the_working_folder(project: Project, monkeypatch: 
     run = project.run_bare("--boards", "../boards.toml", "--rknpu-report", "out", "..")
     assert run.ret == 0
     assert (below / "out/results.jsonl").exists()
+
+
+SEVEN = """
+@pytest.mark.requirement("SYNC-02")
+@pytest.mark.parametrize("n", range(7))
+def test_it(npu, n):
+    raise ConformanceFailure("line 7 is stale\\nexpected 01\\nactual 00\\nand so on")
+"""
+
+
+@pytest.mark.parametrize(
+    ("option", "header", "matrix", "legend", "failures", "whole"),
+    [
+        ("-qq", False, False, False, 0, False),
+        ("-q", False, True, False, 5, False),
+        ("--color=no", True, True, True, 5, False),
+        ("-v", True, True, True, 7, False),
+        ("-vv", True, True, True, 7, True),
+    ],
+)
+def test_more_and_less_is_said(
+    one_board: Run,
+    project: Project,
+    option: str,
+    header: bool,
+    matrix: bool,
+    legend: bool,
+    failures: int,
+    whole: bool,
+) -> None:
+    project.tests(SEVEN)
+    run = one_board(option, "--tb=no")
+    text = run.stdout.str()
+    assert ("rknpu: board alpha" in text) == header
+    assert ("SYNC-02      fail" in text) == matrix
+    assert ("fail: the board broke" in text) == legend
+    assert text.count("again: ") == failures
+    assert ("... and 2 more that did not pass (-v shows them)" in text) == (failures == 5)
+    assert ("  and so on" in text) == whole
+    assert f"report: {project.pytester.path}/out" in text
+    assert "\x1b" not in text

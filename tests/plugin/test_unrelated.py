@@ -43,7 +43,7 @@ def test_fails():
 
 def without_times(text: str) -> str:
     """The output without what differs from run to run."""
-    return re.sub(r"in \d+\.\d+s", "in TIME", re.sub(r"plugins: .*|runpytest-\d+", "", text))
+    return re.sub(r"in \d+\.\d+s", "in TIME", re.sub(r"plugins: .*|metadata: .*|runpytest-\d+", "", text))
 
 
 @pytest.mark.parametrize("arguments", [("-v",), ("-q",), ("-rA",), ("--collect-only", "-q"), ("-n", "2")])

@@ -38,10 +38,20 @@ _LAYERS: Mapping[str, str] = {
 }
 
 
+_PARSERS = """\
+## Bad input
+
+What reads files and answers (boards.toml, waivers.toml, the agent's command lists, .rknn files, build logs,
+version strings, results) is tried with random input in every run of the tests: no crash, no hang, no error
+but ours. For a longer search: `RKNPU_TEST_EXAMPLES=20000 pytest tests/inventory tests/agent tests/toolchain
+tests/waivers`, and, led by coverage, `python tests/fuzz_parsers.py rknn -max_total_time=600`.
+"""
+
+
 def document(kills: Mapping[str, Kills], clean: Mapping[str, int], *, all_suites: bool) -> str:
     """The page as Markdown."""
     faults = [*_fault_lines(kills, all_suites=all_suites), *_vendor_lines()]
-    return "\n".join([_HEAD, *_clean_lines(clean), *_requirement_lines(kills), *faults])
+    return "\n".join([_HEAD, *_clean_lines(clean), _PARSERS, *_requirement_lines(kills), *faults])
 
 
 def _clean_lines(clean: Mapping[str, int]) -> Iterator[str]:

@@ -111,6 +111,15 @@ def test_log_errors(outcome: Outcome, expected: bool) -> None:
         assert "8 lines in all" in str(failure)
 
 
+def test_the_end_of_the_log_is_kept_and_bounded() -> None:
+    own = record()
+    own.runtime_logged([], "\n".join(f"I RKNN: {n}" for n in range(100)) + "\n")
+    assert own.runtime_log.splitlines() == [f"I RKNN: {n}" for n in range(70, 100)]
+    own.runtime_logged([], "x" * 10_000 + "\udcff")
+    assert 3_990 < len(own.runtime_log) < 4_010
+    assert own.runtime_log.endswith("x\\udcff")
+
+
 def test_a_failure_with_log_errors_breaks_ver_05_too() -> None:
     own = record()
     own.runtime_logged(["E RKNN: x"])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fuzzing import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -162,7 +163,7 @@ CONTENTS = st.binary(max_size=60) | st.sampled_from(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files=st.dictionaries(st.sampled_from(sorted(ALL_FILES)), CONTENTS, max_size=12))
 def test_whatever_the_files_hold_everything_has_words(
     files: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory

@@ -8,20 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_rknpu.report.matrix import Cell, matrix_of
+from pytest_rknpu.report.page import memory_maps
+from pytest_rknpu.report.page.bytes_shown import Bit, marked
 from pytest_rknpu.report.properties import MAIN_VERSIONS
 from pytest_rknpu.report.results import Result, Results, RunRecord
-from pytest_rknpu.verdict import REQUIREMENTS, Outcome
+from pytest_rknpu.verdict import CHAPTERS, REQUIREMENTS, Measurement, Outcome
 
 SOFTWARE = "software, which says nothing about silicon"
-_GUIDE: Mapping[str, str] = {
-    "SYNC": "guide 4.1.6, cache synchronisation",
-    "MEM": "guide, zero copy and memory",
-    "SPARSE": "guide 4.1.7, sparse inference",
-    "ACC": "guide, accuracy",
-    "LAT": "guide, performance",
-    "VER": "versions and identity",
-    "ERR": "bad input",
-}
 
 
 @dataclass(frozen=True)
@@ -76,9 +69,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Failure:
-    """A result that is not green, and the command that runs its test again."""
+    """A result that is not green, its message with marks, and the command that runs its test again."""
 
     result: Result
+    message: tuple[Bit, ...]
     again: str
 
 
@@ -114,11 +108,19 @@ def requirement_rows(results: Results, boards: Sequence[BoardColumn]) -> list[Re
         RequirementRow(
             id=id,
             text=REQUIREMENTS[id].text if id in REQUIREMENTS else "",
-            source=_GUIDE.get(id.rpartition("-")[0], ""),
+            source=_source_of(id),
             cells=tuple(row.get(board.name) for board in boards),
         )
         for id, row in matrix.items()
     ]
+
+
+def _source_of(requirement: str) -> str:
+    """The chapter of the catalogue, and where the user guide speaks of it."""
+    chapter = CHAPTERS.get(requirement.rpartition("-")[0])
+    if chapter is None:
+        return ""
+    return f"user guide, {chapter.guide}: {chapter.title}" if chapter.guide else chapter.title
 
 
 def failures(results: Results) -> list[Failure]:
@@ -126,7 +128,7 @@ def failures(results: Results) -> list[Failure]:
     order = {outcome: place for place, outcome in enumerate((Outcome.FAIL, Outcome.INCONCLUSIVE))}
     unmet = [r for r in results.tests if r.outcome.red or r.outcome is Outcome.WAIVED]
     unmet.sort(key=lambda r: (r.outcome is Outcome.WAIVED, order.get(r.outcome, len(order))))
-    return [Failure(result, replay_of(results.run, result)) for result in unmet]
+    return [Failure(result, marked(result.message), replay_of(results.run, result)) for result in unmet]
 
 
 def replay_of(run: RunRecord, result: Result) -> str:
@@ -188,6 +190,28 @@ def sparse_table(tests: Iterable[Result]) -> Table:
     return Table("sparse", "Sparse engagement", ("layer", "SparseRatio"), tuple(rows))
 
 
+_PRUNED = {
+    "top-1 dense": "top-1, dense",
+    "top-1 pruned": "top-1, pruned",
+    "top-1 flips": "flips",
+    "right before, wrong now": "lost",
+    "wrong before, right now": "gained",
+    "McNemar p": "McNemar p",
+    "loss excluded at 95%": "loss at most (95 %)",
+    "declared margin": "declared margin",
+}
+
+
+def pruned_table(tests: Iterable[Result]) -> Table:
+    """Top-1 of pruned models against the dense ones that they were pruned from."""
+    rows = []
+    for result in tests:
+        values = {m.name: _short(m.value) for m in result.measurements}
+        if "top-1 dense" in values and "top-1 pruned" in values:
+            rows.append(_row(result, tuple(values.get(name, "") for name in _PRUNED)))
+    return Table("pruned", "Pruned against dense", tuple(_PRUNED.values()), tuple(rows))
+
+
 def memory_table(tests: Iterable[Result]) -> Table:
     """Sizes that were reported, planned or budgeted."""
     return _figures(
@@ -196,10 +220,8 @@ def memory_table(tests: Iterable[Result]) -> Table:
 
 
 def stale_table(tests: Iterable[Result]) -> Table:
-    """Stale lines that controls counted: how sensitive a board is."""
-    return _figures(
-        tests, "stale", "Stale cache lines", lambda r, m: m.unit == "lines" and _chapter(r) == "SYNC"
-    )
+    """Stale lines that controls counted (how sensitive a board is), and how many lines tests looked at."""
+    return _figures(tests, "stale", "Stale cache lines", lambda r, m: m.unit == "lines")
 
 
 def _figures(tests: Iterable[Result], id: str, title: str, wanted: object) -> Table:
@@ -228,9 +250,20 @@ def _short(value: object) -> str:
     return str(value)
 
 
+def _figure(measured: Measurement) -> str:
+    """A figure in a list of figures; what is long stands elsewhere."""
+    return "shown under Memory maps" if measured.name == memory_maps.MEASUREMENT else _short(measured.value)
+
+
 def tables(tests: Sequence[Result]) -> list[Table]:
     """The tables that have any line."""
-    made = (accuracy_table(tests), sparse_table(tests), memory_table(tests), stale_table(tests))
+    made = (
+        accuracy_table(tests),
+        pruned_table(tests),
+        sparse_table(tests),
+        memory_table(tests),
+        stale_table(tests),
+    )
     return [table for table in made if table.rows]
 
 
@@ -246,7 +279,7 @@ def details(tests: Iterable[Result], boards: Sequence[BoardColumn]) -> list[list
             round(result.duration_s, 3),
             result.message,
             list(result.notes),
-            [[m.name, _short(m.value), m.unit] for m in result.measurements],
+            [[m.name, _figure(m), m.unit] for m in result.measurements],
             result.seed,
         ]
         for result in tests

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import io
+import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from pytest_rknpu.measure.latency import QuantileFigures, quantile_figures
+from pytest_rknpu.measure.quantiles import DEFAULT_ALPHA, QUANTILES, quantile_name
+from pytest_rknpu.report.page.parts import Figure, svg_of
 from pytest_rknpu.report.results import Result
 from pytest_rknpu.report.timed import TimedRuns, timed_runs
 
-_QUANTILES = (0.5, 0.95, 0.99)
 _BUDGET = re.compile(r"^budget (p50|p95|p99)$")
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A drawing with the words that stand for it where it cannot be seen."""
-
-    title: str
-    words: str
-    svg: str
 
 
 def latency_figures(tests: Iterable[Result]) -> Iterator[Figure]:
@@ -34,12 +26,22 @@ def latency_figures(tests: Iterable[Result]) -> Iterator[Figure]:
 
 def _figure(runs: TimedRuns) -> Figure:
     samples = np.sort(np.concatenate(runs.processes))
-    quantiles = {q: float(np.quantile(samples, q)) for q in _QUANTILES}
-    words = ", ".join(f"p{q * 100:g} {value:.3f} ms" for q, value in quantiles.items())
+    quantiles = [quantile_figures(runs.processes, quantile, DEFAULT_ALPHA) for quantile in QUANTILES]
+    budgets = budgets_of(runs.result)
     board = runs.result.board or ""
-    title = f"{board}: {runs.what} ({runs.result.evidence})"
+    title = f"{board}: {runs.what} ({runs.result.evidence}, {runs.result.outcome})"
+    words = "; ".join(_in_words(figures, budgets) for figures in quantiles)
     words = f"{runs.count} runs in {len(runs.processes)} processes: {words}"
-    return Figure(title, words, _ecdf(samples, quantiles, budgets_of(runs.result)))
+    return Figure(title, words, _ecdf(samples, quantiles, budgets))
+
+
+def _in_words(figures: QuantileFigures, budgets: Mapping[str, float]) -> str:
+    name = quantile_name(figures.quantile)
+    lower, upper = figures.bounds.lower, figures.bounds.upper
+    least = f"at least {lower:.3f}" if math.isfinite(lower) else "no lower bound"
+    most = f"at most {upper:.3f}" if math.isfinite(upper) else "no upper bound"
+    budget = f", budget {budgets[name]:g}" if name in budgets else ""
+    return f"{name} {figures.value:.3f} ms ({least}, {most}{budget})"
 
 
 def budgets_of(result: Result) -> dict[str, float]:
@@ -53,42 +55,32 @@ def budgets_of(result: Result) -> dict[str, float]:
 
 
 def _ecdf(
-    samples: np.ndarray[Any, np.dtype[np.float64]], marks: dict[float, float], budgets: dict[str, float]
+    samples: np.ndarray[Any, np.dtype[np.float64]],
+    quantiles: Sequence[QuantileFigures],
+    budgets: Mapping[str, float],
 ) -> str:
+    """Shares of runs, quantiles with their 95 % bounds (each side) as bars, budgets as broken lines."""
     from matplotlib.figure import Figure as Canvas
 
     canvas = Canvas(figsize=(6.4, 2.8), layout="constrained")
     axes = canvas.add_subplot()
     shares = np.arange(1, len(samples) + 1) / len(samples)
     axes.step(samples, shares, where="post", color="#2563eb")
-    for quantile, value in marks.items():
-        axes.plot([value], [quantile], "o", color="#2563eb", markersize=4)
+    for figures in quantiles:
+        below, above = figures.value - figures.bounds.lower, figures.bounds.upper - figures.value
+        axes.errorbar(
+            [figures.value],
+            [figures.quantile],
+            xerr=[[below if math.isfinite(below) else 0.0], [above if math.isfinite(above) else 0.0]],
+            fmt="o",
+            color="#2563eb",
+            markersize=4,
+            capsize=3,
+        )
     for name, value in budgets.items():
         axes.axvline(value, linestyle="--", color="#dc2626", linewidth=1)
         axes.annotate(f"budget {name}", (value, 0.02), rotation=90, fontsize=7, color="#dc2626")
     axes.set_xlabel("ms")
     axes.set_ylabel("share of runs")
     axes.grid(alpha=0.3)
-    return _svg(canvas)
-
-
-def _svg(canvas: Any) -> str:
-    """The drawing as an element that can stand in a page: no XML head, no fixed size, ids of its own."""
-    import matplotlib
-
-    out = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "rknpu"}):
-        canvas.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    text = out.getvalue()
-    return (
-        text[text.index("<svg") :].replace("#000000", "currentColor").replace("fill: #ffffff", "fill: none")
-    )
-
-
-def unique_ids(figures: Sequence[Figure]) -> list[Figure]:
-    """The same drawings with ids that no other drawing of the page has."""
-    made = []
-    for number, figure in enumerate(figures):
-        svg = re.sub(r'((?:id="|href="#|url\(#))', rf"\g<1>f{number}-", figure.svg)
-        made.append(Figure(figure.title, figure.words, svg))
-    return made
+    return svg_of(canvas)

@@ -19,7 +19,7 @@
     line.append(element("span", test[OUTCOME], `tag ${test[OUTCOME]}`), " ", element("code", test[NODE]), ` ${test[SECONDS]} s`);
     item.append(line);
     if (test[MESSAGE]) item.append(element("pre", test[MESSAGE]));
-    for (const note of test[NOTES]) item.append(element("p", note));
+    for (const note of test[NOTES]) item.append(element("p", note, "note"));
     if (test[FIGURES].length) {
       const table = element("table");
       for (const [name, value, unit] of test[FIGURES]) {

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from importlib import resources
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_rknpu.report.page import content
-from pytest_rknpu.report.page.figures import latency_figures, unique_ids
+from pytest_rknpu.report.page.figures import latency_figures
+from pytest_rknpu.report.page.memory_maps import COLUMNS, DrawnMap, drawn, memory_maps
+from pytest_rknpu.report.page.parts import environment, part, style_sheet, unique_ids
 from pytest_rknpu.report.results import Results
 from pytest_rknpu.report.whole_file import write_whole
 from pytest_rknpu.verdict import REQUIREMENTS, Outcome
 
 FILE_NAME = "report.html"
+_PACKAGE = "pytest_rknpu.report.page"
 
 
 def write_page(folder: Path, results: Results) -> Path:
@@ -24,17 +26,9 @@ def write_page(folder: Path, results: Results) -> Path:
 
 def page_text(results: Results) -> str:
     """The whole page. Raises ConfigurationError for samples that are none."""
-    import jinja2
-
     boards = content.board_columns(results)
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_part),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-    )
-    environment.filters["script_json"] = _script_json
-    return environment.get_template("page.html").render(
+    template = environment(_PACKAGE).get_template("page.html")
+    return template.render(
         run=results.run,
         torn=results.torn,
         boards=boards,
@@ -44,27 +38,23 @@ def page_text(results: Results) -> str:
         failures=content.failures(results),
         figures=unique_ids(list(latency_figures(results.tests))),
         tables=content.tables(results.tests),
+        maps=_maps(results),
+        map_columns=COLUMNS,
         outcomes=[str(outcome) for outcome in Outcome],
         details=content.details(results.tests, boards),
         software=content.SOFTWARE,
-        style=_part("page.css"),
-        script=_part("page.js"),
+        style=style_sheet(),
+        script=part(_PACKAGE, "page.js"),
     )
+
+
+def _maps(results: Results) -> list[DrawnMap]:
+    found = [drawn(one) for one in memory_maps(results.tests)]
+    figures = unique_ids([one.figure for one in found], "m")
+    return [replace(one, figure=figure) for one, figure in zip(found, figures, strict=True)]
 
 
 def _missing(results: Results) -> list[str]:
     """Requirements of the catalogue that no test of the run was about."""
     tried = {id for result in results.tests for id in result.requirement}
     return [id for id in REQUIREMENTS if id not in tried]
-
-
-def _part(name: str) -> str:
-    return resources.files("pytest_rknpu.report.page").joinpath(name).read_text(encoding="utf-8")
-
-
-def _script_json(value: object) -> str:
-    """JSON that can stand in a script element: nothing in it ends that element or begins a comment."""
-    import markupsafe
-
-    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
-    return markupsafe.Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))
