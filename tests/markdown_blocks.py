@@ -109,5 +109,5 @@ def _script(lines: list[str]) -> Iterator[str]:
 
 
 def without_comment(line: str) -> str:
-    """A line of a script without the comment at its end; a ``#`` within a word is none."""
-    return re.sub(r"(^|\s+)#( .*|$)", "", line).strip()
+    """A line of a script without the comment at its end; a ``#`` within a word or quotes is none."""
+    return re.sub(r"('[^']*'|\"[^\"]*\")|(?:^|\s+)#(?: .*|$)", lambda found: found[1] or "", line).strip()

@@ -101,7 +101,7 @@ def _cells(items: list[_Item]) -> Iterator[Row]:
 def _held(items: list[_Item], number: Number) -> Iterator[Row]:
     """The versions that a board had in this run."""
     for board in dict.fromkeys(item.board for item in items):
-        said = united(item.versions for item in items if item.board == board and item.result.tried)
+        said = united(item.versions for item in items if item.board == board)
         yield board, number("versions", ("said",), (stored(said),))
 
 

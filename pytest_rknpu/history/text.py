@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pytest_rknpu.history.collecting import Collected
 from pytest_rknpu.history.overview import BoardHistory, History
 from pytest_rknpu.history.queries import RunAt, Unsteady
-from pytest_rknpu.history.timeline import Break, Seen, Turned
+from pytest_rknpu.history.timeline import Break, Seen, Turned, alike
 from pytest_rknpu.history.trends import Trend, steps
 from pytest_rknpu.history.versions import in_brief, title_of
 from pytest_rknpu.verdict import Outcome
@@ -51,11 +51,16 @@ def _plural(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
+def and_more(others: Sequence[object]) -> str:
+    """What to say behind one test of several."""
+    return f" and {_plural(len(others), 'more test')}" if others else ""
+
+
 def _board(runs: Sequence[RunAt], board: BoardHistory) -> Iterator[str]:
     software = "" if board.board.evidence in (HARDWARE, "") else f"; {SOFTWARE}"
     sets = f"{_plural(len(board.columns), 'set')} of versions"
     yield f"{board.board}: {_plural(len(board.runs), 'run')}, {sets}{software}"
-    yield from _listed(_turned(runs, one) for one in board.regressions)
+    yield from _listed(_turned(runs, *group) for group in alike(board.regressions))
     ordered = open_first(board.breaks)
     told = [one for one in ordered if not one.transient]
     yield from _listed(_break(runs, one) for one in told)
@@ -81,11 +86,11 @@ def open_first(found: Iterable[Break]) -> list[Break]:
     return sorted(found, key=lambda one: (not one.open, one.never_passed, -one.span.first_failure.run))
 
 
-def _turned(runs: Sequence[RunAt], one: Turned) -> Finding:
+def _turned(runs: Sequence[RunAt], one: Turned, *others: Turned) -> Finding:
     return (
         f"REGRESSED {', '.join(one.requirements)}: {one.turn} in the newest run ({_at(runs, one.after)})",
         f"{one.before.outcome} in {_at(runs, one.before)}, {one.after.outcome} now: {changed(one.differs)}",
-        one.test,
+        one.test + and_more(others),
     )
 
 
@@ -103,7 +108,7 @@ def _break(runs: Sequence[RunAt], one: Break) -> Finding:
         since = f"since it was first tried: {in_brief(span.first_failure.versions)}"
     else:
         since = f"passed last in {_at(runs, span.last_pass)}: {changed(one.differs)}"
-    more = f" and {_plural(len(one.tests) - 1, 'more test')}" if len(one.tests) > 1 else ""
+    more = and_more(one.tests[1:])
     first = _at(runs, span.first_failure)
     return (
         f"{one.requirement or 'no requirement'}: failed first in {first}; {state}",

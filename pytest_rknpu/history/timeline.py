@@ -143,6 +143,15 @@ class Turned:
     differs: Mapping[str, tuple[str, str]]
 
 
+def alike(regressions: Iterable[Turned]) -> list[tuple[Turned, ...]]:
+    """Regressions of one requirement that turned alike, between the same runs, together; in their order."""
+    groups: dict[tuple[object, ...], list[Turned]] = {}
+    for one in regressions:
+        key = (one.requirements, one.turn, one.before.run, one.before.outcome, one.after.outcome)
+        groups.setdefault(key, []).append(one)
+    return [tuple(group) for group in groups.values()]
+
+
 def turned(test: str, requirements: Sequence[str], seen: Sequence[Seen], newest: int) -> Turned | None:
     """Whether a test regressed in run ``newest``, by the rule of `rknpu compare`; skips do not count."""
     from pytest_rknpu.report.comparison import REGRESSIONS, turn_of

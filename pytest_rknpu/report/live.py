@@ -68,7 +68,8 @@ class Live:
         if self._progress is None or size.lines < _FEWEST_ROWS:
             return
         lines = self._progress.lines(size.columns, int(size.lines * _SHARE_OF_ROWS))
-        self._below.show([self._painted(line) for line in lines])
+        if lines:  # none where no test is ours
+            self._below.show([self._painted(line) for line in lines])
 
     def close(self) -> None:
         """Leave the terminal as it would be without this."""

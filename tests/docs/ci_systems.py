@@ -87,9 +87,8 @@ class Machine:
         return ended.returncode == 0
 
     def job(self, green: bool, kept: Iterator[Path], junit: Iterator[Path]) -> Job:
-        names = (self._names(files) for files in (kept, junit))
         installed = tuple(self._installed.read_text().splitlines())
-        return Job(green, *names, installed, self.output)
+        return Job(green, self._names(kept), self._names(junit), installed, self.output)
 
     def files(self, pattern: str) -> Iterator[Path]:
         """What a path or a pattern of an example means: a folder is all that is in it."""

@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from pytest_rknpu.cli.app import application
 
 CLONE = Path(__file__).parents[2]
+_USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]  # see pytest_rknpu/cli/app.py
 _OPERATORS = {"&&", "||", "|", ";", "&"}
 
 
@@ -67,7 +68,7 @@ def _rknpu(arguments: list[str], config: pytest.Config) -> str | None:
         commands[name].make_context(name, rest)
     except typer.Exit:  # --help
         return None
-    except typer.BadParameter.__bases__[0] as error:  # any usage error, see pytest_rknpu/cli/app.py
+    except _USAGE_ERROR as error:
         return None if "does not exist" in str(error) else str(error)  # a file: there are none here
     return None
 

@@ -61,6 +61,7 @@ TABLE: Mapping[str, Mapping[str, Run | NotRun]] = {
         ),
         "rknpu compare RUN_A RUN_B": Run(where={"RUN_A": "last-good", "RUN_B": "rknpu-report"}),
         "rknpu suggest-budgets RUN": Run(where={"RUN": "timed"}, shows=r"(?m)^p99_ms = "),
+        "rknpu history DIR": Run(where={"DIR": "reports"}),
         "rknpu report RUN": Run(where={"RUN": "rknpu-report"}, shows="report.html"),
         "rknpu bundle RUN": Run(where={"RUN": "rknpu-report"}, shows="rknpu-report.zip"),
         # 1: a clone that was changed since its last commit, as it is while somebody works on it

@@ -15,7 +15,7 @@ from compare.make import processes, run_of, timed, write
 from pytest_rknpu import models
 
 CLONE = Path(__file__).parents[2]
-LONGEST_S = 120
+LONGEST_S = 300
 
 MY_BOARD = '\n[[board]]\nname = "my-board"\nsoc = "rk3588"\nruntime = "emulator"\n'
 FARM = "".join(

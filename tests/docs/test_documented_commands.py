@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import re
 from collections import Counter
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from docs.command_words import calls, complaint
 from docs.documented import TABLE, NotRun, Run
 from docs.prepared import CLONE, call, make_reports, prepare
+from filelock import FileLock
 from markdown_blocks import PAGES, Command, blocks, commands, spans
 
 BY_PAGE = {page.name: [found for block in blocks(page) for found in commands(block)] for page in PAGES}
@@ -26,10 +28,14 @@ SPOKEN = re.compile(r"(\.venv/bin/)?(rknpu|pytest|pip|python3? -m) \S")
 
 @pytest.fixture(scope="session")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with runs that commands on runs are tried with."""
-    folder = tmp_path_factory.mktemp("reports")
-    (folder / "home").mkdir()
-    make_reports(folder)
+    """A folder with runs that commands on runs are tried with; one for all workers."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "documented-runs"
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "made").exists():
+            (folder / "home").mkdir(parents=True)
+            make_reports(folder)
+            (folder / "made").touch()
     return folder
 
 

@@ -155,6 +155,19 @@ def test_exit_codes(rknpu, tmp_path: Path) -> None:
     assert f"LEFT OUT {Path('ci/d/results.jsonl')}: unfinished" in cut.out
 
 
+def test_regressions_of_one_requirement_are_told_together(rknpu, tmp_path: Path) -> None:
+    """A driver that breaks one thing turns dozens of tests red."""
+    names = [f"suites/sync/test_a.py::test_x[rk-one-{number}]" for number in range(30)]
+    for when, outcome in enumerate((P, F)):
+        results = [shown(outcome, nodeid=name) for name in names]
+        write(tmp_path / "ci" / str(when), run(when, *results))
+    said = rknpu("history", "ci", "--html", "page.html").out
+    assert said.count("REGRESSED") == 1
+    assert "and 29 more tests" in said
+    assert (tmp_path / "page.html").read_text().count("began to fail") == 1
+    assert len(json.loads(rknpu("history", "ci", "--json").out)["boards"][0]["regressions"]) == 30
+
+
 def test_a_regression_weighs_more_than_what_was_left_out(rknpu, tmp_path: Path) -> None:
     write_all(tmp_path / "ci", [run(0, shown(P)), run(1, shown(F))])
     write(tmp_path / "ci" / "d", run(3, shown(P)), ended=False)

@@ -105,6 +105,7 @@ def test_a_test_of_two_requirements_breaks_both() -> None:
         ("wF", "began to fail"),  # the waiver has run out
         ("p?", "no longer shown"),
         ("pi", "no longer shown"),
+        ("ps?", "no longer shown"),
         ("FF", None),
         ("pw", None),
         ("F?", None),

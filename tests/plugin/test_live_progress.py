@@ -83,6 +83,18 @@ def test_it(npu, n):
 """
 
 
+# What a worker says of its board comes by another way than its results: so these are there before.
+SLOWLY = """
+import time
+import pytest
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    if item.name.endswith("-21]"):
+        time.sleep(1)
+"""
+
+
 def of_the_tests(lines: list[str]) -> list[str]:
     """What follows the header, without the time that it took."""
     begin = next(n for n, line in enumerate(lines) if re.match(r"collected \d+|1 worker \[", line))
@@ -95,6 +107,9 @@ def of_the_tests(lines: list[str]) -> list[str]:
 def test_what_pytest_writes_is_the_same_as_without(project: Project, arguments: tuple[str, ...]) -> None:
     """On a low and narrow screen, where lines wrap and everything scrolls, with lines from within tests."""
     project.tests(LOSES)
+    if "-n" in arguments:
+        conftest = project.pytester.path / "conftest.py"
+        conftest.write_text(conftest.read_text() + SLOWLY)
     seen = {}
     for progress in ("off", "auto"):
         words = command(
@@ -127,6 +142,14 @@ def test_a_run_at_a_terminal_that_shows_none(
     with at_a_terminal(command(*arguments), project.pytester.path, environment) as seen:
         assert seen.ended() == 0
     assert DRAWN not in seen.raw
+
+
+def test_tests_of_others_are_none_of_its_business(project: Project) -> None:
+    project.tests("def test_it():\n    pass\n")
+    with at_a_terminal(command("--color=no"), project.pytester.path) as seen:
+        assert seen.ended() == 0
+    assert b"1 passed" in seen.raw
+    assert b"\x1b[J" not in seen.raw
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])

@@ -167,9 +167,7 @@ def test_another_seed_is_the_same_test_in_allures_history(project: Project) -> N
 
 def test_another_attempt_has_its_labels_once(project: Project) -> None:
     pytest.importorskip("pytest_rerunfailures", reason="pip install pytest-rerunfailures")
-    project.tests(
-        "@pytest.mark.requirement('SYNC-01')\ndef test_it(npu):\n    assert False, 'each time'\n"
-    )
+    project.tests("@pytest.mark.requirement('SYNC-01')\ndef test_it(npu):\n    assert False, 'each time'\n")
     project.run("--board", "alpha", "--alluredir", "allure", "--reruns", "1")
     (result,) = allure_results(project.pytester.path / "allure").values()
     labels = values(result, "labels")

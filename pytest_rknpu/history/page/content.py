@@ -9,6 +9,7 @@ from itertools import pairwise
 from pytest_rknpu.history.overview import BoardHistory, History
 from pytest_rknpu.history.queries import RunAt, Unsteady
 from pytest_rknpu.history.text import (
+    and_more,
     bounds_of,
     changed,
     counts_of,
@@ -19,7 +20,7 @@ from pytest_rknpu.history.text import (
     seeds_of,
     turns_of,
 )
-from pytest_rknpu.history.timeline import Break
+from pytest_rknpu.history.timeline import Break, alike
 from pytest_rknpu.history.trends import Point, Trend, steps
 from pytest_rknpu.history.versions import NOT_RECORDED, differences, in_brief, title_of
 from pytest_rknpu.verdict import REQUIREMENTS, Outcome
@@ -92,9 +93,9 @@ def board_part(history: History, board: BoardHistory, number: int) -> BoardPart:
         evidence=board.board.evidence,
         summary=f"{len(board.runs)} runs; the newest is {newest.run_id}" if newest else "no runs",
         regressions=tuple(
-            f"{', '.join(one.requirements)} {one.test}: {one.turn}, {one.before.outcome} in "
-            f"{history.runs[one.before.run].run_id}; {changed(one.differs)}"
-            for one in board.regressions
+            f"{', '.join(one.requirements)} {one.test}{and_more(others)}: {one.turn}, {one.before.outcome} "
+            f"in {history.runs[one.before.run].run_id}; {changed(one.differs)}"
+            for one, *others in alike(board.regressions)
         ),
         breaks=tuple(_break_row(history.runs, one) for one in ordered if not one.transient),
         transient=tuple(_break_row(history.runs, one) for one in ordered if one.transient),
