@@ -5,17 +5,12 @@ For other reports (pytest-html, allure-pytest); neither is imported here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from pytest_rknpu.report.hexdumps import dumps
+
 _RUNTIME_LOG = "Captured runtime log"
-_BYTES = re.compile(
-    r"^(?P<head>[^\n]*)\n"
-    r"\s*expected +(?P<expected>[0-9a-f]{2}[0-9a-f ]*)\n"
-    r"\s*actual +(?P<actual>[0-9a-f]{2}[0-9a-f ]*)$",
-    re.MULTILINE,
-)
 _ROW = 16
 
 
@@ -36,13 +31,18 @@ def attachments_of(message: str, sections: Iterable[tuple[str, str]]) -> list[At
 
 def _hexdumps(message: str) -> Iterator[Attachment]:
     """One for each place where a message has both sides in hexadecimal."""
-    for number, found in enumerate(_BYTES.finditer(message), start=1):
+    lines, number = message.split("\n"), 0
+    for head, upper, lower in zip(lines, lines[1:], lines[2:], strict=False):
+        found = dumps(upper, lower)
+        if found is None:
+            continue
         try:
-            expected, actual = bytes.fromhex(found["expected"]), bytes.fromhex(found["actual"])
+            expected, actual = map(bytes.fromhex, found)
         except ValueError:  # words that look like it
             continue
+        number += 1
         name = "differing bytes" if number == 1 else f"differing bytes, {number}"
-        yield Attachment(name, "\n".join([found["head"], "", *_side_by_side(expected, actual)]) + "\n")
+        yield Attachment(name, "\n".join([head, "", *_side_by_side(expected, actual)]) + "\n")
 
 
 def _side_by_side(expected: bytes, actual: bytes) -> Iterator[str]:

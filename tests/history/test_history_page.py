@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from history.many_runs import latency, run, shown, write_all
 from lxml import html
-from page.browsers import CONTRASTS, started_browser
+from page.browsers import contrasts, started_browser, widths
 from page.pages import NASTY
 
 from pytest_rknpu.errors import ConfigurationError
@@ -173,20 +173,12 @@ def test_details_open_by_keyboard(page: Any) -> None:
 
 @pytest.mark.parametrize("width", [360, 1280])
 def test_nothing_sticks_out_of_the_history(page: Any, width: int) -> None:
-    page.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False},
-    )
-    sizes = page.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
-    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    assert sizes[0] <= sizes[1]
+    content, window = widths(page, width)
+    assert content <= window
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_history_can_be_read_in_both_schemes(page: Any, scheme: str) -> None:
-    page.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    )
-    ratios = page.execute_script(CONTRASTS)
+    ratios = contrasts(page, scheme)
     assert any(kind.startswith("text") for kind in ratios)  # the drawings' own words
     assert {kind: ratio for kind, ratio in ratios.items() if ratio < 4.5} == {}

@@ -37,7 +37,7 @@ def started_browser(profile: Path) -> Iterator[Any]:
     started.quit()
 
 
-CONTRASTS = """
+_CONTRASTS = """
 const parts = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
 const linear = (v) => (v / 255 <= .04045 ? v / 255 / 12.92 : ((v / 255 + .055) / 1.055) ** 2.4);
 const light = ([r, g, b]) => .2126 * linear(r) + .7152 * linear(g) + .0722 * linear(b);
@@ -60,3 +60,23 @@ for (const e of document.querySelectorAll(kinds)) {
 return found;
 """
 """A script that returns the contrast of each kind of text with its ground, by WCAG's formula."""
+
+
+def widths(page: Any, width: int) -> tuple[int, int]:
+    """(of the page's content, of the window) in a window that is ``width`` pixels wide."""
+    page.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False},
+    )
+    content, window = page.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
+    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    return content, window
+
+
+def contrasts(page: Any, scheme: str) -> dict[str, float]:
+    """The least contrast of each kind of text with its ground, by WCAG's formula."""
+    page.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    found: dict[str, float] = page.execute_script(_CONTRASTS)
+    return found

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page.browsers import CONTRASTS, started_browser
+from page.browsers import contrasts, started_browser, widths
 from page.pages import large, small
 
 from pytest_rknpu.report.page import write_page
@@ -82,22 +82,14 @@ def test_what_boards_say_stays_text(page: Any) -> None:
 @pytest.mark.parametrize("width", [360, 1280])
 def test_nothing_sticks_out(page: Any, width: int) -> None:
     """Wide tables scroll within themselves, the page does not."""
-    page.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False},
-    )
-    sizes = page.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
-    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    assert sizes[0] <= sizes[1]
+    content, window = widths(page, width)
+    assert content <= window
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read_in_both_schemes(page: Any, scheme: str) -> None:
     """Contrast of each kind of text with its ground, by WCAG's formula: 4.5 at least."""
-    page.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    )
-    ratios = page.execute_script(CONTRASTS)
+    ratios = contrasts(page, scheme)
     assert len(ratios) > 5
     assert {kind: ratio for kind, ratio in ratios.items() if ratio < 4.5} == {}
 

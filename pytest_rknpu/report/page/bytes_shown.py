@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_EXPECTED = re.compile(r"^(\s*)expected (?P<dump>[0-9a-f]{2}[0-9a-f ]*)$")
+from pytest_rknpu.report.hexdumps import dumps
+
 _BYTE = re.compile(r"[0-9a-f]{1,2}| ")
-_ACTUAL = re.compile(r"^(\s*)actual   (?P<dump>[0-9a-f]{2}[0-9a-f ]*)$")
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,8 @@ def marked(message: str) -> tuple[Bit, ...]:
 
 
 def _dumps(line: str, following: str) -> tuple[str, str] | None:
-    expected, actual = _EXPECTED.match(line), _ACTUAL.match(following)
-    if expected is None or actual is None or _shape(expected["dump"]) != _shape(actual["dump"]):
-        return None
-    return expected["dump"], actual["dump"]
+    found = dumps(line, following)
+    return None if found is None or _shape(found[0]) != _shape(found[1]) else found
 
 
 def _shape(dump: str) -> list[int]:
