@@ -17,7 +17,8 @@ import typer
 from pytest_rknpu import __version__
 from pytest_rknpu.cli import completion, preparing, submitting
 from pytest_rknpu.cli.options import BoardsFileOption, JsonOption
-from pytest_rknpu.errors import RknpuError
+from pytest_rknpu.cli.said import say
+from pytest_rknpu.errors import ConfigurationError, RknpuError
 
 _USAGE_EXIT_CODE = 2
 
@@ -54,7 +55,8 @@ def run(arguments: Sequence[str]) -> int:
         return _complain(error)
     except OSError as error:  # nothing of ours: a full disk behind stdout, say
         _discard_output()
-        return _complain(error)
+        place = "stdout" if error.filename is None else os.fsdecode(error.filename)
+        return _complain(RknpuError(f"{place}: {error.strerror or error}"))
     except (KeyboardInterrupt, typer.Abort):
         return 130
     return code if isinstance(code, int) else 0
@@ -86,7 +88,7 @@ def _complain(error: Exception) -> int:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"rknpu {__version__}")
+        say(f"rknpu {__version__}")
         raise typer.Exit
 
 
@@ -98,7 +100,7 @@ def _common(
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        say(context.get_help())
 
 
 @application.command()
@@ -115,7 +117,7 @@ def boards(
     from pytest_rknpu.inventory.schema import load_boards
 
     file = load_boards(boards_file or boards_file_in_use(working_folder()))
-    typer.echo(describe_as_json(file) if as_json else describe_as_text(file))
+    say(describe_as_json(file) if as_json else describe_as_text(file))
 
 
 @application.command()
@@ -145,7 +147,7 @@ def probe(
     file = load_boards(boards_file or boards_file_in_use(working_folder()))
     probed = look_at(file, board_named(file, board), wait_s=wait)
     width = shutil.get_terminal_size((110, 24)).columns
-    typer.echo(probed_json(probed) if as_json else probed_text(probed, width))
+    say(probed_json(probed) if as_json else probed_text(probed, width))
     if not probed.usable:
         raise typer.Exit(1)
 
@@ -166,7 +168,7 @@ def init(
 
     written = write_starter(folder)
     word = shlex.quote(str(written))
-    typer.echo(f"wrote {written}\nnext: rknpu boards --boards {word}; rknpu run --boards {word}")
+    say(f"wrote {written}\nnext: rknpu boards --boards {word}; rknpu run --boards {word}")
 
 
 @application.command(
@@ -217,7 +219,7 @@ def compare(
     from pytest_rknpu.report.timed import read_run
 
     found = compare_runs(read_run(run_a), read_run(run_b))
-    typer.echo(comparison_json(found) if as_json else comparison_text(found))
+    say(comparison_json(found) if as_json else comparison_text(found))
     if found.regressed:
         raise typer.Exit(1)
     if found.cut_off or (strict and found.open_ends):
@@ -278,7 +280,7 @@ def history(
         from pytest_rknpu.history.page import write_page
 
         write_page(html, found, collected)
-    typer.echo(history_json(found, collected) if as_json else history_text(found, collected))
+    say(history_json(found, collected) if as_json else history_text(found, collected))
     code = exit_code(found, collected, fail_on_regression)
     if code:
         raise typer.Exit(code)
@@ -306,7 +308,7 @@ def suggest_budgets(
     results = read_run(run_folder)
     suggestions = suggest(results, margin=margin / 100, evidence=evidence)
     printed = suggestion_json if as_json else suggestion_toml
-    typer.echo(printed(results, suggestions, margin / 100, evidence))
+    say(printed(results, suggestions, margin / 100, evidence))
 
 
 @application.command()
@@ -325,8 +327,12 @@ def report(
 
     results = read_run(run_folder)
     folder = output or (run_folder if run_folder.is_dir() else run_folder.parent)
-    folder.mkdir(parents=True, exist_ok=True)
-    typer.echo(f"wrote {write_page(folder, results)}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        written = write_page(folder, results)
+    except OSError as error:
+        raise ConfigurationError(f"{folder}: no report can be written there: {error.strerror}") from None
+    say(f"wrote {written}")
 
 
 application.command("bundle")(submitting.bundle)
@@ -355,7 +361,7 @@ def waivers(
 
     found = stand(load_waivers(file), run_folder)
     judged = run_folder is not None
-    typer.echo(waivers_json(found, judged) if as_json else waivers_text(found, judged))
+    say(waivers_json(found, judged) if as_json else waivers_text(found, judged))
     if want_attention(found):
         raise typer.Exit(1)
 
@@ -368,4 +374,4 @@ def schema() -> None:
     """
     from pytest_rknpu.cli.shipped import results_schema
 
-    typer.echo(results_schema())
+    say(results_schema())

@@ -59,11 +59,20 @@ def _connected(board: Board) -> Availability:
 def _ssh(board: Board) -> Availability:
     if shutil.which("ssh") is None:
         return Availability(False, "there is no ssh on this host; install an OpenSSH client")
-    if board.ssh_config is not None and not os.path.isfile(board.ssh_config):
-        return Availability(False, f"ssh_config {board.ssh_config} is not there")
-    if board.key is not None and not os.path.isfile(board.key):
-        return Availability(False, f"key {board.key} is not there")
+    for name, file in (("ssh_config", board.ssh_config), ("key", board.key)):
+        if file is not None and not os.path.isfile(file):
+            return Availability(False, f"{name} {file} {_instead_of_a_file(file)}")
     return Availability(None, "ssh is here; the board was not contacted")
+
+
+def _instead_of_a_file(path: str) -> str:
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return "is not there"
+    except OSError as error:  # a folder above it may be closed to this user
+        return f"cannot be looked at: {error.strerror}"
+    return "is no file"
 
 
 def _labgrid(board: Board) -> Availability:

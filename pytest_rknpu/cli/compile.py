@@ -6,7 +6,6 @@ loaded and built the same way, and comes from the same cache.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from pytest_rknpu.errors import ConfigurationError, RknpuError
 from pytest_rknpu.inventory.socs import find_soc
 from pytest_rknpu.inventory.wording import did_you_mean, quoted
+from pytest_rknpu.report.whole_file import write_whole
 
 if TYPE_CHECKING:
     from pytest_rknpu.inventory.schema import BoardsFile
@@ -76,6 +76,7 @@ def model_of_file(wish: Wish) -> UserModel:
     """The model that the options describe. Raises ConfigurationError that names the options."""
     from pydantic import ValidationError
 
+    from pytest_rknpu.inventory.model_files import missing_files
     from pytest_rknpu.inventory.model_table import ModelTable
     from pytest_rknpu.session.user_models import UserModel
 
@@ -92,11 +93,15 @@ def model_of_file(wish: Wish) -> UserModel:
     }
     try:
         given = {key: value for key, value in table.items() if value is not None}
-        return UserModel(ModelTable.model_validate(given))
+        model = ModelTable.model_validate(given)
     except ValidationError as error:
         from pytest_rknpu.inventory.explain import explain_options
 
         raise ConfigurationError(in_options(explain_options(error, _OPTIONS))) from None
+    for key, sentence in missing_files(model):
+        if key == "calibration":  # what a list names; the files of the options themselves are there
+            raise ConfigurationError(f"{_OPTIONS[key]}: {sentence}")
+    return UserModel(model)
 
 
 def _name_of(path: Path) -> str:
@@ -239,13 +244,8 @@ def _require_other_files(targets: Iterable[Path], model: UserModel) -> None:
 
 def write(target: Path, content: bytes) -> None:
     """Let ``target`` hold ``content``, whole or not at all. Raises ConfigurationError where that fails."""
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            unfinished.write_bytes(content)
-            unfinished.replace(target)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        write_whole(target, content)
     except OSError as error:
         raise ConfigurationError(f"{target} cannot be written: {error.strerror}") from None

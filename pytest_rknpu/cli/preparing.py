@@ -12,6 +12,7 @@ import typer
 
 from pytest_rknpu.cli import completion
 from pytest_rknpu.cli.options import BoardsFileOption, JsonOption
+from pytest_rknpu.cli.said import say
 
 if TYPE_CHECKING:
     from pytest_rknpu.inventory.schema import BoardsFile
@@ -55,7 +56,7 @@ def doctor(
 
     working = working_folder()
     examined = examine(boards_file or boards_file_in_use(working), board or (), working, within)
-    typer.echo(examined_json(examined) if as_json else examined_text(examined))
+    say(examined_json(examined) if as_json else examined_text(examined))
     if not examined.usable:
         raise typer.Exit(1)
 
@@ -133,7 +134,7 @@ def compile_model(
     with _told_on_stderr():
         results = build_all(model, platforms(soc or (), file), output, from_options=wish is not None)
     pruned = model.table.sparse is not None
-    typer.echo(builds_json(model.name, results) if as_json else builds_text(results, pruned))
+    say(builds_json(model.name, results) if as_json else builds_text(results, pruned))
     if any(isinstance(result, Failed) for result in results):
         raise typer.Exit(1)
 

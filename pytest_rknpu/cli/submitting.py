@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from pytest_rknpu.cli.options import JsonOption
+from pytest_rknpu.cli.said import say
 
 
 def bundle(
@@ -31,7 +32,7 @@ def bundle(
     ids = read_must_pass(must_pass) if must_pass is not None else ()
     target = output or run_folder.resolve().with_name(f"{run_folder.resolve().name}.zip")
     write_bundle(run_folder, target, ids, own_files())
-    typer.echo(f"wrote {target}\nnext: rknpu verify {shlex.quote(str(target))}")
+    say(f"wrote {target}\nnext: rknpu verify {shlex.quote(str(target))}")
 
 
 def verify(
@@ -51,6 +52,6 @@ def verify(
     from pytest_rknpu.cli.bundles import verdict_json, verdict_text, verified
 
     found = verified(archive, must_pass)
-    typer.echo(verdict_json(found) if as_json else verdict_text(found))
+    say(verdict_json(found) if as_json else verdict_text(found))
     if found.problems:
         raise typer.Exit(1)

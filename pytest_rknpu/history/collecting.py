@@ -11,6 +11,7 @@ from pytest_rknpu.errors import ConfigurationError
 from pytest_rknpu.history.finding import LeftOut, run_files
 from pytest_rknpu.history.reading import read_run_file
 from pytest_rknpu.history.store import HistoryDatabase
+from pytest_rknpu.verdict import sendable
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def collect(
         if isinstance(found, LeftOut):
             left_out.append(found)
             continue
-        path = os.path.abspath(found)
+        path = sendable(os.path.abspath(found))
         try:
             status = os.stat(found)
         except OSError as error:

@@ -46,7 +46,14 @@ def run_files(named: Sequence[Path]) -> Iterator[Path | LeftOut]:
             )
 
 
+def _is_file(path: Path) -> bool:
+    """A file, or a link that leads nowhere, which is to be named; reading a pipe may never end."""
+    return path.is_file() or not path.exists()
+
+
 def _single(path: Path) -> Path:
+    if not path.is_file():
+        raise ConfigurationError(f"{path}: is no file; write what comes out of it into one, and name that")
     if _head(path).startswith(_DATABASE_HEAD):
         raise ConfigurationError(f"{path}: is a database; give it as --database {path}")
     return path
@@ -62,7 +69,7 @@ def _below(folder: Path) -> Iterator[Path | LeftOut]:
         folders.sort()
         for name in sorted(files):
             path = Path(place, name)
-            if _may_hold_a_run(path):
+            if _is_file(path) and _may_hold_a_run(path):
                 yield path
     yield from unread
 

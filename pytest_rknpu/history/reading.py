@@ -93,8 +93,8 @@ def _check_record(path: Path, results: Results) -> None:
 def _in_utc(path: Path, started: str) -> str:
     try:
         moment = datetime.fromisoformat(started.replace("Z", "+00:00"))
-    except ValueError:
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=timezone.utc)
+        return moment.astimezone(timezone.utc).isoformat(timespec="seconds")
+    except (ValueError, OverflowError):  # OverflowError: before the first year, or after the last, in UTC
         raise ConfigurationError(f"{path}, line 1: started is {started!r:.60}, no ISO 8601 time") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return moment.astimezone(timezone.utc).isoformat(timespec="seconds")

@@ -76,6 +76,8 @@ class HistoryDatabase:
     """
 
     def __init__(self, path: Path | None) -> None:
+        if path is not None and path.exists() and not path.is_file():
+            raise ConfigurationError(f"{path}: is no file; give --database FILE, which is made where none is")
         self.path = path
         self._ids: dict[tuple[str, tuple[str, ...]], int] = {}
         with self._in_words():

@@ -19,7 +19,7 @@ NOT_RECORDED = "not recorded"
 _MOMENTARY = frozenset({"clocks", "npu_clock", "ddr_clock", "cpu_clocks"})
 _REASONED = ("absent", "probe blocked")
 _SHOWN_FIRST = tuple(key for key in MAIN_VERSIONS.values() if key not in _MOMENTARY)
-_NUMBER = re.compile(r"(\d+)")
+_NUMBER = re.compile(r"([0-9]+)")
 
 
 def version_set(said: Versions, run: RunRecord) -> dict[str, str]:
@@ -86,5 +86,10 @@ def order_of(versions: Versions) -> tuple[tuple[tuple[int, int, str], ...], ...]
 
 
 def _natural(text: str) -> tuple[tuple[int, int, str], ...]:
-    parts = _NUMBER.split(text)
-    return tuple((1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts if part)
+    """Words and numbers in turn; numbers stay digits, as Python takes a few thousand of them at most."""
+    parts = enumerate(_NUMBER.split(text))
+    return tuple(_digits(part.lstrip("0")) if place % 2 else (0, 0, part) for place, part in parts if part)
+
+
+def _digits(number: str) -> tuple[int, int, str]:
+    return 1, len(number), number

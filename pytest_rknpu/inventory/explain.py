@@ -40,7 +40,7 @@ _PATTERNS: Mapping[str, str] = {
     "python": "must be a command or a path without blanks or characters special to a shell",
     "runtime_version": 'must be a version such as "2.3.2"',
     "driver_version": 'must be a version such as "0.9.8"',
-    "note": "must have no control characters but line breaks",
+    **dict.fromkeys(("note", "reason", "link"), "must have no control characters but line breaks"),
     "library": "must be a path that does not begin with `-` and has no control characters",
     **dict.fromkeys(
         ("ssh_config", "key", "model_cache", "path", "weights", "rknn", "calibration", "labelled"),
@@ -133,7 +133,7 @@ def _requirement(detail: ErrorDetails, key: str) -> str:
     """Say what the value has to be."""
     kind = detail["type"]
     if kind == "string_pattern_mismatch":
-        return _PATTERNS[key]
+        return _PATTERNS.get(key) or f"must match {detail['ctx']['pattern']}"
     if kind == "literal_error":
         return f"must be {detail['ctx']['expected']}".replace("'", '"')
     if kind in _EXPECTED:

@@ -33,7 +33,7 @@ def read_models(file: Path, tables: object) -> tuple[tuple[ModelTable, ...], lis
             problems += explain_table(number, table, error, ModelTable.model_fields, KIND)
             continue
         where = heading(number, model.name, KIND)
-        problems += [f'{where}, key "{key}": {sentence}' for key, sentence in _missing_files(model)]
+        problems += [f'{where}, key "{key}": {sentence}' for key, sentence in missing_files(model)]
         models.append(model)
     problems += _missing_twins(tables, models)
     return tuple(models), problems + explain_duplicates(tables, KIND)
@@ -75,7 +75,7 @@ def _with_absolute_paths(model: ModelTable, folder: Path) -> ModelTable:
     return model.model_copy(update={**files, "rknn": ready})
 
 
-def _missing_files(model: ModelTable) -> Iterator[tuple[str, str]]:
+def missing_files(model: ModelTable) -> Iterator[tuple[str, str]]:
     """(key, what is wrong) for each file that is not there."""
     named = [(key, getattr(model, key)) for key in _FILE_KEYS]
     named += [("rknn", file) for file in model.rknn.values()]

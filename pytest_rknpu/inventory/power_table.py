@@ -48,8 +48,12 @@ class PowerTable(BaseModel):
 
     @property
     def program(self) -> str:
-        """The name of the program: all of the command that is ever shown."""
-        return self.cycle[0].rpartition("/")[2]
+        """The name of the program: all of the command that is ever shown.
+
+        What stands behind a blank may be arguments that somebody put into the same string.
+        """
+        first, *_ = self.cycle[0].split() or [""]
+        return first.rpartition("/")[2]
 
 
 Power = PowerTable | Literal["labgrid"]

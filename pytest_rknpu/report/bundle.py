@@ -7,6 +7,7 @@ plugin made the run, in which state.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from pytest_rknpu import __version__
 from pytest_rknpu.errors import ConfigurationError
 from pytest_rknpu.report.matrix import Cell, matrix_of
 from pytest_rknpu.report.results import FILE_NAME, Results, parse_results
+from pytest_rknpu.report.whole_file import write_whole
 from pytest_rknpu.verdict import Outcome, require_known
 
 SCHEMA = "pytest-rknpu/bundle-1"
@@ -93,10 +95,12 @@ def write_bundle(folder: Path, output: Path, must_pass: Sequence[str], own_files
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
     }
     text = json.dumps(manifest, indent=1, sort_keys=True).encode()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in {MANIFEST: text, **files}.items():
+            archive.writestr(zipfile.ZipInfo(name, _WHEN), data, zipfile.ZIP_DEFLATED)
     try:
-        with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, data in {MANIFEST: text, **files}.items():
-                archive.writestr(zipfile.ZipInfo(name, _WHEN), data, zipfile.ZIP_DEFLATED)
+        write_whole(output, packed.getvalue())
     except OSError as error:
         raise ConfigurationError(f"{output}: cannot be written: {error.strerror or error}") from None
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import fcntl
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 from pytest_rknpu.errors import ConfigurationError
-from pytest_rknpu.verdict import Measurement, Outcome, Samples, WaivedBy
+from pytest_rknpu.verdict import Measurement, Outcome, Samples, WaivedBy, sendable
 
 SCHEMA = "pytest-rknpu/results-1"
 FILE_NAME = "results.jsonl"
@@ -21,6 +22,7 @@ WITHOUT_BOARD = "_no-board"
 """Stands for the board in file names; no board can be called so: names begin with a letter or digit."""
 
 _LONGEST_LINE = 2**20
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 @dataclass(frozen=True)
@@ -232,9 +234,23 @@ def _run_from(table: Mapping[str, Any]) -> RunRecord:
     return RunRecord(**{**table, "boards": boards})
 
 
+def _loaded(line: str) -> Any:
+    """The JSON in a line, without half characters, which no file and no database can hold."""
+    table = json.loads(line)
+    return _without_halves(table) if _HALF.search(line) else table
+
+
+def _without_halves(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {sendable(key): _without_halves(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_without_halves(entry) for entry in value]
+    return sendable(value) if isinstance(value, str) else value
+
+
 def _read_line(path: str, number: int, line: str, parse: Any) -> Any:
     try:
-        return parse(json.loads(line))
+        return parse(_loaded(line))
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise ConfigurationError(
             f"{path}, line {number}: not a record of a run: {type(error).__name__}: {error}"

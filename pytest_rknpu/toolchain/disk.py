@@ -33,7 +33,7 @@ def explained(folder: Path, name: str, variable: str) -> Iterator[None]:
                 f"the disk of {name} {folder} is full{left} ({error}): "
                 f"make room there, or set {variable} to a folder elsewhere"
             ) from error
-        if isinstance(error, OSError) and _is_below(error.filename, folder):
+        if isinstance(error, OSError) and _on_the_way(error.filename, folder):
             raise ConfigurationError(
                 f"cannot write {name} {folder} ({error.strerror}: {error.filename}): "
                 f"set {variable} to a folder that can be written"
@@ -54,8 +54,11 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
         yield Path(name)
 
 
-def _is_below(name: object, folder: Path) -> bool:
-    return isinstance(name, str) and Path(name).is_relative_to(folder)
+def _on_the_way(name: object, folder: Path) -> bool:
+    """Whether a file is in ``folder``, or one of the folders that it lies in and that could not be made."""
+    if not isinstance(name, str):
+        return False
+    return Path(name).is_relative_to(folder) or folder.is_relative_to(name)
 
 
 def _free_bytes(folder: Path) -> int | None:

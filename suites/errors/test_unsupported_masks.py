@@ -32,7 +32,7 @@ def test_unsupported_core_mask(npu: Npu, mask: str) -> None:
     if "rknn_set_core_mask" not in npu.session.functions:
         npu.skip_missing("rknn_set_core_mask")
     if MASKS[mask] in {int(rknn_core_mask[name]) for name in npu.core_masks}:
-        pytest.skip(f"{npu.soc.name} has the core mask {mask}")
+        pytest.skip(f"{npu.soc.name} has the core mask {mask}: there is nothing to refuse")
     model = npu.model("probe_pointwise")
     data = npu.random_inputs(model, 1)[0]
     io = ZeroCopy("a", model)

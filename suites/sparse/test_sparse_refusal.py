@@ -23,7 +23,7 @@ def test_sparse_inference_is_refused_where_there_is_none(
     """The toolkit says so, in words that name the SoC and the option, before it builds anything."""
     soc = board.session.soc
     if soc.sparse:
-        pytest.skip(f"{soc.name} has sparse inference (guide 4.1.7)")
+        pytest.skip(f"{soc.name} has sparse inference (guide 4.1.7): there is nothing to refuse")
     model = models.load("probe_pointwise")
     try:
         plan_of(model.float_onnx, model.calibration)

@@ -135,7 +135,7 @@ def test_a_full_disk_is_told_in_one_line(tmp_path: Path, command: str) -> None:
             line, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
         )
     assert answer.returncode == 2
-    assert answer.stderr == "rknpu: [Errno 28] No space left on device\n"
+    assert answer.stderr == "rknpu: stdout: No space left on device\n"
 
 
 @pytest.mark.parametrize("command", [["boards"], ["run", "--collect-only"], ["init"]])

@@ -205,7 +205,10 @@ def test_where_files_go(tmp_path: Path) -> None:
 def test_a_file_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "new" / "m.rknn"
     write(target, b"first")
-    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+    monkeypatch.setattr(
+        "pytest_rknpu.report.whole_file.os.replace",
+        lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")),
+    )
     with pytest.raises(ConfigurationError, match=r"m\.rknn cannot be written: No space left"):
         write(target, b"second")
     assert [file.name for file in target.parent.iterdir()] == ["m.rknn"]

@@ -89,6 +89,7 @@ def prepare(page: str, folder: Path, reports: Path, today: Mapping[str, str]) ->
     (folder / "home").mkdir()
     (folder / ".venv").symlink_to(sys.prefix)
     if page == "tutorial.md":
+        (folder / "home" / "npu-env").symlink_to(sys.prefix)
         return
     for entry in CLONE.iterdir():
         if entry.name != "boards.toml" and not entry.name.startswith("."):

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from cli.conftest import rknpu
+from cli.conftest import rknpu, rknpu_process
 
-__all__ = ["rknpu"]
+__all__ = ["rknpu", "rknpu_process"]

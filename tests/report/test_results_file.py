@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -15,7 +16,7 @@ from report.samples import RUN, result
 
 from pytest_rknpu.errors import ConfigurationError
 from pytest_rknpu.report.results import ResultsWriter, read_results
-from pytest_rknpu.verdict import Measurement, Outcome
+from pytest_rknpu.verdict import Measurement, Outcome, sendable
 
 EVERYTHING = [
     *(result(outcome=outcome, nodeid=f"t.py::test_{outcome}[rk-one]") for outcome in Outcome),
@@ -42,7 +43,9 @@ def written(tmp_path: Path) -> Path:
 def test_what_was_written_is_read_back(written: Path) -> None:
     results = read_results(written)
     assert results.run == RUN
-    assert list(results.tests) == EVERYTHING
+    # A half character comes back as an escape: no file and no database could take it further.
+    whole = [replace(one, message=sendable(one.message)) for one in EVERYTHING]
+    assert list(results.tests) == whole
     assert not results.torn
 
 

@@ -9,8 +9,27 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+
+_under_way: dict[object, Callable[[], None]] = {}
+"""How to end each question that a thread waits on."""
+
+
+def give_up() -> None:
+    """End the questions of all threads now; they have no answer."""
+    for end in list(_under_way.values()):
+        end()
+
+
+@contextlib.contextmanager
+def _ended_by(end: Callable[[], None]) -> Iterator[None]:
+    key = object()
+    _under_way[key] = end
+    try:
+        yield
+    finally:
+        del _under_way[key]
 
 
 @dataclass(frozen=True)
@@ -36,7 +55,8 @@ def ask(command: Sequence[str], seconds: float, folder: str | None = None) -> An
     )
     code: int | None = None
     try:
-        out, err = process.communicate(timeout=seconds)
+        with _ended_by(lambda: _end(process)):
+            out, err = process.communicate(timeout=seconds)
         code = process.returncode
     except subprocess.TimeoutExpired:
         _end(process)
@@ -72,6 +92,7 @@ def why_not_reached(host: str, port: int, seconds: float) -> str | None:
 
     threading.Thread(target=connect, daemon=True).start()
     try:
-        return found.get(timeout=seconds + 1)
+        with _ended_by(lambda: found.put("given up")):
+            return found.get(timeout=seconds + 1)
     except queue.Empty:
         return f"no answer within {seconds:g} s"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_rknpu.cli.doctor.bounded import give_up
 from pytest_rknpu.cli.doctor.finding import Finding, Severity
 from pytest_rknpu.cli.doctor.folders import folders
 from pytest_rknpu.cli.doctor.inventory import none_usable, read, usable
@@ -20,6 +21,7 @@ from pytest_rknpu.transport.labgrid import coordinator_of
 
 #: As many boards are knocked at at once.
 SIDE_BY_SIDE = 128
+_GIVE_UP_EVERY_S = 0.05
 _KNOCKED_AT = ("ssh", "adb")
 
 
@@ -64,9 +66,21 @@ def examine(boards_file: Path, globs: Sequence[str], working: Path, seconds: flo
             for board, promising, found in prospects
         ),
     ]
+    return Examined(boards_file, tuple(board.name for board in boards), tuple(_side_by_side(checks)))
+
+
+def _side_by_side(checks: Sequence[Check]) -> Iterator[Finding]:
+    """What all of them find, in their order. Ctrl-C waits for none."""
     with ThreadPoolExecutor(min(SIDE_BY_SIDE, len(checks))) as pool:
-        findings = [finding for found in pool.map(lambda check: list(check()), checks) for finding in found]
-    return Examined(boards_file, tuple(board.name for board in boards), tuple(findings))
+        futures = [pool.submit(lambda check: list(check()), check) for check in checks]
+        try:
+            for future in futures:
+                yield from future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            while wait(futures, timeout=_GIVE_UP_EVERY_S).not_done:
+                give_up()  # again, as a check may have begun another question meanwhile
+            raise
 
 
 def _coordinator(address: str, seconds: float) -> Check:

@@ -42,9 +42,20 @@ def _wrong(path: Path, says: str) -> Iterator[Finding]:
     for sentence in re.split(r"; (?=\[\[)", says):
         place = re.match(r'\[\[\w+\]\] \d+(?: \("[^"]*"\))?(?:, key "[^"]*")?', sentence)
         mend = f"edit {path}{f': {place[0]}' if place else ''}"
-        if not os.path.exists(path):
+        if _is_absent(path):
             mend = f"rknpu init {shlex.quote(str(path.parent))}"
         yield problem("boards-file", str(path), sentence, mend)
+
+
+def _is_absent(path: Path) -> bool:
+    """That it is not there; where this user cannot look, nobody knows."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _models(file: BoardsFile) -> Iterator[Finding]:
