@@ -39,27 +39,28 @@ def head_lines(history: History, collected: Collected) -> Iterator[str]:
     first, last = history.runs[0], history.runs[-1]
     counts = [f"{collected.added} new"]
     if collected.unchanged:
-        counts.append(f"{_plural(collected.unchanged, 'file')} read earlier")
+        counts.append(f"{plural(collected.unchanged, 'file')} read earlier")
     if collected.again:
-        counts.append(f"{_plural(collected.again, 'file')} with a run that is there already")
-    yield f"{_plural(len(history.runs), 'run')}, {first.day} to {last.day} ({', '.join(counts)})"
+        counts.append(f"{plural(collected.again, 'file')} with a run that is there already")
+    yield f"{plural(len(history.runs), 'run')}, {first.day} to {last.day} ({', '.join(counts)})"
     for one in collected.left_out:
         yield f"LEFT OUT {one}"
 
 
-def _plural(count: int, word: str) -> str:
+def plural(count: int, word: str) -> str:
+    """``3 runs``, and ``1 run``."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def and_more(others: Sequence[object]) -> str:
     """What to say behind one test of several."""
-    return f" and {_plural(len(others), 'more test')}" if others else ""
+    return f" and {plural(len(others), 'more test')}" if others else ""
 
 
 def _board(runs: Sequence[RunAt], board: BoardHistory) -> Iterator[str]:
     software = "" if board.board.evidence in (HARDWARE, "") else f"; {SOFTWARE}"
-    sets = f"{_plural(len(board.columns), 'set')} of versions"
-    yield f"{board.board}: {_plural(len(board.runs), 'run')}, {sets}{software}"
+    sets = f"{plural(len(board.columns), 'set')} of versions"
+    yield f"{board.board}: {plural(len(board.runs), 'run')}, {sets}{software}"
     yield from _listed(_turned(runs, *group) for group in alike(board.regressions))
     ordered = open_first(board.breaks)
     told = [one for one in ordered if not one.transient]
@@ -99,7 +100,7 @@ def _break(runs: Sequence[RunAt], one: Break) -> Finding:
     span = one.span
     waived = ", waived" if span.first_failure.outcome is Outcome.WAIVED else ""
     if span.passes_again is None:
-        state = f"STILL FAILS after {_plural(span.failures, 'run')}{waived}"
+        state = f"STILL FAILS after {plural(span.failures, 'run')}{waived}"
         until: tuple[str, ...] = ()
     else:
         state = f"passes again{waived and ' (it was waived)'}"
@@ -136,7 +137,7 @@ def _flaky(sets: Sequence[Unsteady]) -> Finding:
     """A test with the set of versions that has most attempts."""
     one = max(sets, key=lambda one: one.flaky.attempts)
     word = "FLAKY" if any(each.flaky.verdict_changes for each in sets) else "not always judged"
-    more = f", and with {_plural(len(sets) - 1, 'other set')}" if len(sets) > 1 else ""
+    more = f", and with {plural(len(sets) - 1, 'other set')}" if len(sets) > 1 else ""
     return (
         f"{word} {', '.join(one.requirements)}: {counts_of(one)}; {bounds_of(one)}",
         f"{turns_of(one)}; {seeds_of(one)}",
@@ -183,7 +184,7 @@ def _trend(runs: Sequence[RunAt], lines: Sequence[Trend]) -> Finding:
     points = lines[0].points
     unfit = sum(not point.fit for point in points)
     words = f"latency of {lines[0].what}: {', '.join(map(ends_of, lines))}"
-    below = [f"{_plural(len(points), 'run')} of {samples_of(lines[0])}"]
+    below = [f"{plural(len(points), 'run')} of {samples_of(lines[0])}"]
     if unfit:
         below[0] += f"; {unfit} inconclusive or disturbed, compared with nothing"
     below += [

@@ -14,6 +14,8 @@ Versions = Mapping[str, str]
 PLUGIN = "pytest-rknpu"
 """Under this name the version of the suites stands beside what the board said."""
 NOT_RECORDED = "not recorded"
+_WITHOUT = {"faults": "none"}
+"""What it means that a key is not there."""
 
 # Of one moment: a governor or a frequency is no version.
 _MOMENTARY = frozenset({"clocks", "npu_clock", "ddr_clock", "cpu_clocks"})
@@ -56,10 +58,15 @@ def united(sets: Iterable[Versions]) -> dict[str, str]:
     return {key: " | ".join(sorted(found)) for key, found in sorted(values.items())}
 
 
+def value_of(versions: Versions, key: str) -> str:
+    """A value, or what it means that there is none."""
+    return versions.get(key, _WITHOUT.get(key, NOT_RECORDED))
+
+
 def differences(before: Versions, after: Versions) -> dict[str, tuple[str, str]]:
     """In what two sets differ, with both values; what people look for first comes first."""
     keys = [*_SHOWN_FIRST, *sorted((before.keys() | after.keys()) - set(_SHOWN_FIRST))]
-    pairs = {key: (before.get(key, NOT_RECORDED), after.get(key, NOT_RECORDED)) for key in keys}
+    pairs = {key: (value_of(before, key), value_of(after, key)) for key in keys}
     return {key: (old, new) for key, (old, new) in pairs.items() if old != new}
 
 

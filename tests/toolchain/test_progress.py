@@ -48,8 +48,8 @@ class Config:
         self.verbose = verbose
         self.cleanups: list[Any] = []
 
-    def getoption(self, name: str) -> int:
-        return {"verbose": self.verbose}[name]
+    def get_verbosity(self) -> int:
+        return self.verbose
 
     def add_cleanup(self, function: Any) -> None:
         self.cleanups.append(function)

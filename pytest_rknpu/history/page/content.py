@@ -16,13 +16,14 @@ from pytest_rknpu.history.text import (
     ends_of,
     name_of,
     open_first,
+    plural,
     samples_of,
     seeds_of,
     turns_of,
 )
 from pytest_rknpu.history.timeline import Break, alike
 from pytest_rknpu.history.trends import Point, Trend, steps
-from pytest_rknpu.history.versions import NOT_RECORDED, differences, in_brief, title_of
+from pytest_rknpu.history.versions import differences, in_brief, title_of, value_of
 from pytest_rknpu.verdict import REQUIREMENTS, Outcome
 
 
@@ -91,7 +92,7 @@ def board_part(history: History, board: BoardHistory, number: int) -> BoardPart:
         id=f"board-{number}",
         title=str(board.board),
         evidence=board.board.evidence,
-        summary=f"{len(board.runs)} runs; the newest is {newest.run_id}" if newest else "no runs",
+        summary=f"{plural(len(board.runs), 'run')}; the newest is {newest.run_id}" if newest else "no runs",
         regressions=tuple(
             f"{', '.join(one.requirements)} {one.test}{and_more(others)}: {one.turn}, {one.before.outcome} "
             f"in {history.runs[one.before.run].run_id}; {changed(one.differs)}"
@@ -153,7 +154,7 @@ def _version_rows(board: BoardHistory, common: Mapping[str, str]) -> list[Versio
     sets = [column.versions for column in board.columns]
     keys = dict.fromkeys(key for versions in sets for key in differences({}, versions))
     return [
-        VersionRow(title_of(key), tuple(versions.get(key, NOT_RECORDED) for versions in sets))
+        VersionRow(title_of(key), tuple(value_of(versions, key) for versions in sets))
         for key in keys
         if key not in common
     ]
