@@ -139,9 +139,23 @@ def _keep_required(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What --requirement and --rknpu-only leave out is deselected, as -k and -m do it."""
     globs, only = config.getoption("rknpu_requirements"), config.getoption("rknpu_only")
     if only:
-        _keep(config, items, [item for item in items if item.nodeid in only])
+        _keep_only(config, items, only)
     if globs:
         _keep(config, items, split_by_requirement(items, globs)[0])
+
+
+def _keep_only(config: pytest.Config, items: list[pytest.Item], nodeids: list[str]) -> None:
+    """A node id of a clone fits a wheel, too. A run of nothing would look like a repair."""
+    from pytest_rknpu.report.node_ids import suite_test
+
+    wanted = {suite_test(nodeid) for nodeid in nodeids}
+    _keep(config, items, [item for item in items if suite_test(item.nodeid) in wanted])
+    missing = wanted.difference(suite_test(item.nodeid) for item in items)
+    if missing:
+        raise ConfigurationError(
+            f"--rknpu-only {min(missing)}: no such test was collected; give the run's own --boards, --board "
+            "and suites, and the node id as results.jsonl has it"
+        )
 
 
 def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[pytest.Item]) -> None:

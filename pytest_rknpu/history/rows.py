@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 from pytest_rknpu.history.versions import stored, united, version_set
 from pytest_rknpu.report.matrix import matrix_of
+from pytest_rknpu.report.node_ids import suite_test
 from pytest_rknpu.report.results import Result, Results
-from pytest_rknpu.report.timed import disturbances, suite_test, timed_runs
+from pytest_rknpu.report.timed import disturbances, timed_runs
 from pytest_rknpu.verdict import Outcome, sendable
 
 _LONGEST_MESSAGE = 300

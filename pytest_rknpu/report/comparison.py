@@ -16,8 +16,8 @@ from pytest_rknpu.measure.comparison import NOISE_FLOOR
 from pytest_rknpu.measure.quantiles import DEFAULT_ALPHA
 from pytest_rknpu.report.compared_figures import FigureChange, compare_figures
 from pytest_rknpu.report.compared_latency import LatencyChange, NotCompared, Pairs, compare_latency
+from pytest_rknpu.report.node_ids import suite_test
 from pytest_rknpu.report.results import Result, Results, RunRecord
-from pytest_rknpu.report.timed import suite_test
 from pytest_rknpu.verdict import Outcome, worst
 
 Key = tuple[str, str, str, str]

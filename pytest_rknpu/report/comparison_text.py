@@ -12,8 +12,8 @@ from pytest_rknpu.measure.quantiles import quantile_name
 from pytest_rknpu.report.compared_figures import FigureChange
 from pytest_rknpu.report.compared_latency import LatencyChange, NotCompared
 from pytest_rknpu.report.comparison import TURNS, OutcomeChange, RunComparison, VersionChange
+from pytest_rknpu.report.node_ids import suite_test
 from pytest_rknpu.report.results import Result
-from pytest_rknpu.report.timed import suite_test
 
 SCHEMA = "pytest-rknpu/comparison-1"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,8 +86,3 @@ def read_run(path: Path) -> Results:
     if is_bundle(path):
         return results_of(read_bundle(path))
     return read_results(path / FILE_NAME if path.is_dir() else path)
-
-
-def suite_test(nodeid: str) -> str:
-    """The node id from the suites on: they lie elsewhere in a clone than in a wheel."""
-    return re.sub(r"^.*?(?:^|/)_?suites/", "", nodeid)

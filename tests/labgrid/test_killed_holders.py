@@ -59,7 +59,8 @@ def test_a_killed_holder_frees_its_place_at_once(farm: Farm, board: Board, words
         assert list(farm.holders()) == ["shelf-1"]
         process.kill()
         wait_until(lambda: farm.holders() == {}, "the keeper gives the place back")
-    assert farm.ask("reservations") == {}
+        # Only then it takes its sign of life away.
+        wait_until(lambda: farm.ask("reservations") == {}, "nothing of it is left")
 
 
 def test_a_keeper_that_is_told_to_end_gives_the_place_back(farm: Farm, board: Board) -> None:

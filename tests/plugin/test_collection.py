@@ -74,6 +74,27 @@ def test_rknpu_only_keeps_the_node_ids_that_it_names(project: Project) -> None:
     assert collected(run) == wanted[:1]
 
 
+@pytest.mark.parametrize("more", [(), ("-n", "1")])
+def test_rknpu_only_with_a_node_id_that_is_not_there_is_refused(
+    project: Project, more: tuple[str, ...]
+) -> None:
+    """A run of nothing would look as if the failure could not be repeated."""
+    project.boards(EMULATOR)
+    project.tests(TWO_TESTS)
+    run = project.run("--rknpu-only", "test_it.py::test_third[emu]", *more)
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.stderr.fnmatch_lines(["*--rknpu-only test_it.py::test_third[[]emu]: no such test was collected*"])
+
+
+def test_rknpu_only_finds_a_test_of_suites_that_lie_elsewhere(project: Project) -> None:
+    project.boards(EMULATOR)
+    project.pytester.mkdir("lib")
+    suites = project.pytester.mkdir("lib/_suites")
+    (suites / "test_it.py").write_text(f"import pytest\n{TWO_TESTS}")
+    run = project.run("lib", "--collect-only", "-q", "--rknpu-only", "test_it.py::test_second[emu]")
+    assert len(collected(run)) == 1
+
+
 MARKED = """
 import pytest
 

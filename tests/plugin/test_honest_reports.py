@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from plugin.project import Project
@@ -126,17 +128,26 @@ def test_a_message_cannot_paint_the_terminal(project: Project) -> None:
 
 
 def test_half_a_junit_file_is_not_left(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_text = Path.write_text
+    open_path = Path.open
 
-    def fill_up(self: Path, text: str, encoding: str) -> int:
-        if self.suffix != ".unfinished":
-            return write_text(self, text, encoding=encoding)
-        self.write_bytes(text.encode(encoding)[:100])
-        raise OSError(28, "No space left on device")
+    class Full(io.BytesIO):
+        """A file that gets its first 100 bytes, and then no more."""
+
+        def __init__(self, path: Path) -> None:
+            super().__init__()
+            self._path = path
+
+        def write(self, data: Any) -> int:
+            self._path.write_bytes(data[:100])
+            raise OSError(28, "No space left on device")
+
+    def fill_up(self: Path, mode: str = "r", *others: Any, **more: Any) -> Any:
+        unfinished = self.suffix == ".unfinished" and mode == "xb"
+        return Full(self) if unfinished else open_path(self, mode, *others, **more)
 
     project.tests(GREEN)
     assert project.run("--rknpu-report", "out", "--board", "alpha").ret == 0
-    monkeypatch.setattr(Path, "write_text", fill_up)
+    monkeypatch.setattr(Path, "open", fill_up)
     run = project.run("--rknpu-report", "out")
     assert run.ret == pytest.ExitCode.TESTS_FAILED
     run.stdout.fnmatch_lines(["INCOMPLETE REPORT: junit: No space left on device"])

@@ -83,7 +83,7 @@ def _requirement_lines(kills: Mapping[str, Kills]) -> Iterator[str]:
     )
 
 
-MEASURED = ("SYNC-14", "MEM-13", "LAT-07", "LAT-10")
+MEASURED = ("LAT-07", "LAT-10")
 
 
 def caught_by(kills: Mapping[str, Kills]) -> dict[str, list[str]]:
