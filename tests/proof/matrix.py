@@ -64,13 +64,18 @@ def problems(seeded: Seeded, computed: Kills, expected: Kills) -> list[str]:
     found = [f"survives {id}" for id in seeded.requirements if id not in computed]
     for id, tests in computed.items():
         for test, outcome in tests.items():
-            if expected.get(id, {}).get(test) is None:
+            if expected.get(id, {}).get(test) is None and not _is_own_doubt(seeded, id, outcome):
                 found.append(f"unexpected: {test} of {id} ends {outcome}")
     for id in seeded.requirements:
         for test in expected.get(id, {}):
             if test not in computed.get(id, {}):
                 found.append(f"{test} of {id} does not catch it any more")
     return found
+
+
+def _is_own_doubt(seeded: Seeded, id: str, outcome: str) -> bool:
+    """Timed tests really wait: on a loaded machine one more test of what the fault breaks may doubt."""
+    return id in seeded.requirements and outcome == "inconclusive"
 
 
 def _document() -> dict[str, Any]:

@@ -102,3 +102,15 @@ def test_a_survivor_and_an_unexpected_kill_are_told() -> None:
         f"unexpected: test_other of {first} ends fail",
         f"test_it of {first} does not catch it any more",
     ]
+
+
+def test_one_more_doubt_about_what_the_fault_breaks_is_no_surprise() -> None:
+    """It was red on a loaded machine; a failure, and a doubt about another requirement, still are."""
+    timed = CATALOGUE["rare-tail"]
+    stored = {"LAT-05": {"test_warm": "inconclusive"}}
+    doubt = {"LAT-05": {"test_warm": "inconclusive", "test_stable": "inconclusive"}}
+    assert not matrix.problems(timed, doubt, stored)
+    failure = {"LAT-05": {"test_warm": "inconclusive", "test_stable": "fail"}}
+    assert matrix.problems(timed, failure, stored) == ["unexpected: test_stable of LAT-05 ends fail"]
+    elsewhere = {**stored, "LAT-06": {"test_masks": "inconclusive"}}
+    assert matrix.problems(timed, elsewhere, stored) == ["unexpected: test_masks of LAT-06 ends inconclusive"]
