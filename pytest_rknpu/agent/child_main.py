@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import faulthandler
+import mmap
 import os
 import signal
 from typing import Any
@@ -14,13 +16,14 @@ from .binding import bind
 from .children import pack_reply
 from .compiler import Services
 from .executor import execute
-from .failures import InternalFailure, as_failure
+from .failures import InternalFailure, MappingFailure, as_failure
 from .library import open_library
 from .log_capture import unbuffer_standard_output
-from .state import State
+from .state import Memory, State, inherited
 from .store import ModelStore
 
 _PR_SET_PDEATHSIG = 1
+_mappings: list[mmap.mmap] = []
 
 
 def main(load: dict[str, Any]) -> None:
@@ -51,9 +54,24 @@ def _run(request: dict[str, Any]) -> dict[str, Any]:
         binding = bind(open_library(request["library"]))
         services = Services(ModelStore(request["model_cache"]), _no_children, lambda: None, request["root"])
         program = {"commands": request["commands"], "blobs": request["blobs"]}
-        return execute(program, State(binding), services, in_child=True)
+        handed = {name: _mapped(name, *known) for name, known in request["handed"].items()}
+        return execute(program, State(binding, handed), services, in_child=True)
     except Exception as error:
         return {"ok": False, "error": as_failure(error).as_reply(), "values": {}, "duration_ns": 0}
+
+
+def _mapped(name: str, fd: int, size: int) -> Memory:
+    """The parent's memory in this process."""
+    try:
+        if fd < 0:  # mmap would give fresh memory
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        mapping = mmap.mmap(fd, size)
+    except (OSError, ValueError) as error:
+        raise MappingFailure(
+            f"{size} bytes of memory {name!r} (descriptor {fd}) cannot be mapped in a second process: {error}"
+        ) from error
+    _mappings.append(mapping)  # it would be unmapped with the object
+    return inherited(name, fd, ctypes.addressof(ctypes.c_char.from_buffer(mapping)), size)
 
 
 def _no_children(*_: Any) -> dict[str, Any]:

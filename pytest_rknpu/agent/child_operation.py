@@ -12,11 +12,14 @@ def build_child(arguments: dict[str, Any], compiler: Compiler) -> Step:
     """Check the commands now, run them in a child process when the step comes."""
     if compiler.in_child:
         raise ProgramFailure("a child cannot start another child")
-    commands, deadline_s = arguments["commands"], arguments["deadline_s"]
-    compiler.child_body(commands)
-    run_child, blobs = compiler.services.run_child, compiler.blobs
+    commands, deadline_s, inherits = (arguments[key] for key in ("commands", "deadline_s", "inherits"))
+    for name in inherits:
+        compiler.memories.use(name)
+    compiler.child_body(commands, inherits)
+    run_child, blobs, memories = compiler.services.run_child, compiler.blobs, compiler.state.memories
 
     def step(iteration: int) -> dict[str, Any]:
-        return run_child(commands, blobs, deadline_s)
+        handed = {name: memories[name].exported() for name in inherits}
+        return run_child(commands, blobs, deadline_s, handed)
 
     return step

@@ -21,6 +21,7 @@ from typing import Any
 from .failures import LibraryFailure
 from .fields import Blobs
 from .log_capture import LogFile, anonymous_file
+from .state import Handed
 
 PERIOD_S = 0.2
 """Seconds between two looks at the child's log, and at a child whose pipe somebody else keeps open."""
@@ -40,15 +41,23 @@ LAUNCH = (
 
 
 def child_request(
-    library: dict[str, Any], model_cache: str, root: str, commands: list[Any], blobs: Blobs
+    library: dict[str, Any],
+    model_cache: str,
+    root: str,
+    commands: list[Any],
+    blobs: Blobs,
+    handed: Handed | None = None,
 ) -> dict[str, Any]:
-    """What a child needs to know: which library to open, where models lie, and what to run."""
+    """What a child needs to know: which library to open, where models lie, what to run, and the memories
+    that it is handed.
+    """
     return {
         "library": library,
         "model_cache": model_cache,
         "root": root,
         "commands": commands,
         "blobs": blobs,
+        "handed": handed or {},
     }
 
 
@@ -96,7 +105,7 @@ def _start(
             stdin=stdin,
             stdout=log.descriptor,
             stderr=log.descriptor,
-            pass_fds=[writing],
+            pass_fds=[writing, *(fd for fd, _ in request.get("handed", {}).values() if fd >= 0)],
             start_new_session=True,
         )
 

@@ -12,7 +12,7 @@ from typing import Any, Callable, Tuple
 
 from .failures import ProgramFailure, located
 from .fields import MAXIMUM_CONTAINERS, MAXIMUM_SAVED_BYTES, MAXIMUM_VALUES, Blobs, record
-from .state import State
+from .state import Handed, State, inherited
 from .store import ModelStore
 
 Step = Callable[[int], Any]
@@ -66,7 +66,7 @@ class Services:
     def __init__(
         self,
         store: ModelStore,
-        run_child: Callable[[list[Any], Blobs, float], dict[str, Any]],
+        run_child: Callable[[list[Any], Blobs, float, Handed], dict[str, Any]],
         pump_log: Callable[[], None],
         root: str = "/",
         ends: float = math.inf,
@@ -121,9 +121,13 @@ class Compiler:
         self._rounds = outer
         return tuple(steps)
 
-    def child_body(self, commands: list[Any]) -> None:
-        """Check the commands of a child, which starts with no contexts or memories; keeps no steps."""
-        child = Compiler(State(self.state.binding), self.services, self.blobs, in_child=True)
+    def child_body(self, commands: list[Any], inherits: list[str]) -> None:
+        """Check the commands of a child, which starts with no contexts or memories; keeps no steps.
+
+        ``inherits`` names the memories that it is handed by descriptor.
+        """
+        state = State(self.state.binding, {name: inherited(name, -1, 0, 0) for name in inherits})
+        child = Compiler(state, self.services, self.blobs, in_child=True)
         child._depth = self._depth
         child.body(commands)
 

@@ -74,6 +74,12 @@ class LibraryFailure(Failure):
     kind = "library"
 
 
+class MappingFailure(Failure):
+    """A process cannot map the memory that it was handed by descriptor."""
+
+    kind = "mapping"
+
+
 class StorageFailure(Failure):
     """The board's file system refused a model (no room, no permission)."""
 

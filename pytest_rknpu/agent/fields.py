@@ -124,6 +124,11 @@ def name_list(value: Any, blobs: Blobs) -> list[str]:
     return [name(entry, blobs) for entry in value]
 
 
+def names(value: Any, blobs: Blobs) -> list[str]:
+    """As `name_list`, or empty."""
+    return name_list(value, blobs) if value != [] else []
+
+
 def integer_list(value: Any, blobs: Blobs) -> list[int]:
     """A list of one to 16 unsigned 32-bit integers."""
     if not isinstance(value, list) or not 1 <= len(value) <= 16:

@@ -40,19 +40,24 @@ def build_create_mem(arguments: Arguments, compiler: Compiler) -> Step:
 
 
 def build_import_fd(arguments: Arguments, compiler: Compiler) -> Step:
-    """``rknn_create_mem_from_fd`` with fd and mapping base of ``source``; ``offset`` is from that base."""
+    """``rknn_create_mem_from_fd`` with fd and mapping base of ``source``; ``offset`` is from that base.
+
+    ``source`` is a memory of this process, or one that a child inherited.
+    """
     name, context, source, size, offset = (
         arguments[key] for key in ("memory", "context", "source", "size", "offset")
     )
     function = compiler.function("rknn_create_mem_from_fd")
     compiler.contexts.use(context)
-    compiler.memories.use(source)
+    from_parent = source in compiler.state.inherited
+    if not from_parent:
+        compiler.memories.use(source)
     nullable = _create_memory(name, arguments["expect"], compiler)
     state = compiler.state
 
     def step(iteration: int) -> Any:
         _check_new(state.memories, name)
-        origin = state.memories[source]
+        origin = (state.inherited if from_parent else state.memories)[source]
         pointer = function(state.handle(context), origin.fd, origin.base, size, offset)
         if not pointer:
             return _null("rknn_create_mem_from_fd", nullable)
@@ -71,6 +76,8 @@ def _create_memory(name: str, accepted: Any, compiler: Compiler) -> bool:
     if isinstance(accepted, frozenset) and accepted != SUCCESS:
         raise ProgramFailure('key \'expect\': a call that returns a pointer takes "success" or "any" only')
     nullable = bool(accepted != SUCCESS)
+    if name in compiler.state.inherited:
+        raise ProgramFailure(f"memory {name!r} is one that was inherited; give the new one another name")
     compiler.memories.create(name, not nullable)
     return nullable
 

@@ -24,6 +24,7 @@ from .fields import (
     integer_list,
     name,
     name_list,
+    names,
     optional,
     record_list,
     seconds,
@@ -127,7 +128,12 @@ _OTHERS: dict[str, Operation] = {
     ),
     "threads": Operation({"groups": Field(group_list)}, control.build_threads),
     "child": Operation(
-        {"commands": Field(command_list), "deadline_s": Field(seconds, 20.0)}, child_operation.build_child
+        {
+            "commands": Field(command_list),
+            "deadline_s": Field(seconds, 20.0),
+            "inherits": Field(names, []),
+        },
+        child_operation.build_child,
     ),
     "call": Operation(
         {

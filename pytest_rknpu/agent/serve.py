@@ -42,7 +42,7 @@ from .pinning import Pinned
 from .predecessor import BOOT_ID, end_predecessor, known_agent, own_identity
 from .probe import probe
 from .readers import Absent, Root
-from .state import State
+from .state import Handed, State
 from .store import DEFAULT_FOLDER, ModelStore
 
 AGENT_VERSION = "1.0"
@@ -194,8 +194,10 @@ class Agent:
             raise lite.LiteFailure(str(error)) from None
         return {"ok": True, "lite": run_child(request, self._sources(), deadline_s)}
 
-    def _run_child(self, commands: list[Any], blobs: Blobs, deadline_s: float) -> dict[str, Any]:
-        request = child_request(self._library_spec, self._store.folder, self._root, commands, blobs)
+    def _run_child(
+        self, commands: list[Any], blobs: Blobs, deadline_s: float, handed: Handed
+    ) -> dict[str, Any]:
+        request = child_request(self._library_spec, self._store.folder, self._root, commands, blobs, handed)
         return run_child(request, self._sources(), deadline_s)
 
     def _reset(self) -> Reply:

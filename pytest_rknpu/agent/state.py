@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from typing import Any, Dict, TypeVar
+from types import MappingProxyType
+from typing import Any, Dict, Mapping, Tuple, TypeVar
 
 from .binding import Binding
 from .constants import code_name
@@ -43,6 +44,10 @@ class Memory:
     fd: int
     context: str | None
 
+    def exported(self) -> tuple[int, int]:
+        """Descriptor, and bytes of its mapping from ``base`` on: what another process needs to map it."""
+        return self.fd, self.address - self.base + self.window
+
     def span(self, offset: int, length: int) -> int:
         """CPU address of ``offset`` after checking that ``length`` bytes from there lie inside; bytes.
 
@@ -53,6 +58,15 @@ class Memory:
                 f"bytes {offset} to {offset + length} lie outside memory {self.name!r} of {self.window} bytes"
             )
         return self.address + offset
+
+
+Handed = Dict[str, Tuple[int, int]]
+"""Name -> descriptor and bytes of a memory that a child process inherits."""
+
+
+def inherited(name: str, fd: int, base: int, size: int) -> Memory:
+    """A memory of the parent process as its child has it: mapped at ``base``, unknown to the runtime."""
+    return Memory(name, 0, base, base, size, fd, None)
 
 
 class Registry(Dict[str, Kept]):
@@ -73,10 +87,14 @@ class Registry(Dict[str, Kept]):
 
 
 class State:
-    """Contexts and memories of one session, and the handles of destroyed ones (for ``call`` in a child)."""
+    """Contexts and memories of one session, and the handles of destroyed ones (for ``call`` in a child).
 
-    def __init__(self, binding: Binding) -> None:
+    ``inherited`` are memories of the parent process, to be imported.
+    """
+
+    def __init__(self, binding: Binding, inherited: Mapping[str, Memory] = MappingProxyType({})) -> None:
         self.binding = binding
+        self.inherited = inherited
         self.contexts: Registry[Context] = Registry("context")
         self.memories: Registry[Memory] = Registry("memory")
         self.stale_contexts: dict[str, int] = {}

@@ -276,6 +276,13 @@ _TABLE = (
         breaking.set_fields(serves_destroyed_memories=True),
     ),
     Fault(
+        "import-destroy-frees-memory",
+        "runtime",
+        "rknn_destroy_mem of an import gives back the memory itself: its bytes are somebody else's from then on",
+        ("ERR-06",),
+        breaking.set_fields(frees_what_was_imported=True),
+    ),
+    Fault(
         "null-context-refused",
         "runtime",
         "rknn_mem_sync refuses NULL as its context on a SoC where the guide allows it",

@@ -173,6 +173,7 @@ class Hooks:
     duplicates_move_weights: bool = False
     fills_given_weights: bool = True
     serves_destroyed_memories: bool = False
+    frees_what_was_imported: bool = False
     syncs_without_context: bool = True
     checks_input_sizes: bool = True
     loads_truncated_models: bool = False

@@ -11,6 +11,7 @@ from pytest_rknpu.emulator.hooks import Range
 from pytest_rknpu.emulator.state import Memory, Part, Rejected, State, sync_range
 
 _MAX_BYTES = 1 << 29  # a board's memory has an end; the emulator keeps three copies
+_SOMEBODY_ELSE = 0xC3  # any byte
 _MODES = frozenset(int(mode) for mode in MemorySyncMode)
 
 
@@ -103,6 +104,9 @@ def destroy_mem(state: State, handle: int, address: int) -> None:
     memory = state.memory(address)
     if handle or not memory.without_context:
         state.context(handle)
+    imported = memory.structure.flags == TensorMemoryFlag.RKNN_TENSOR_MEMORY_FLAGS_FROM_FD
+    if imported and state.hooks.frees_what_was_imported:
+        memory.part.storage.cpu[:] = _SOMEBODY_ELSE
     state.remove_memory(memory)
 
 

@@ -350,16 +350,19 @@ class Program:
         self._add("repeat", count=count, commands=commands)
 
     @contextmanager
-    def child(self, save: str, *, deadline_s: float | None = None) -> Iterator[None]:
+    def child(
+        self, save: str, *, deadline_s: float | None = None, inherits: Sequence[str] = ()
+    ) -> Iterator[None]:
         """Commands recorded in the block run in a fresh process of the agent; its death is a result.
 
-        It has ``deadline_s``, by default 20 s and more for each run in it (see ``allowance``).
+        It has ``deadline_s``, by default 20 s and more for each run in it (see ``allowance``). Memories
+        that it ``inherits`` by descriptor can be the source of `import_fd` there.
         """
         with self._block() as commands:
             yield
         if deadline_s is None:
             deadline_s = child_deadline_for({"commands": commands, "blobs": self._blobs})
-        self._add("child", commands=commands, deadline_s=deadline_s, save=save)
+        self._add("child", commands=commands, deadline_s=deadline_s, inherits=list(inherits), save=save)
 
     @contextmanager
     def threads(self) -> Iterator[ThreadGroups]:

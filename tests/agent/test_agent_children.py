@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_rknpu.agent.children import pack_reply, signal_name, unpack_reply
+from pytest_rknpu.agent import sources as agent_sources
+from pytest_rknpu.agent.children import child_request, pack_reply, run_child, signal_name, unpack_reply
 
 Run = Callable[..., Any]
 MODEL = hashlib.sha256(b"FAKE model for the fake runtime").hexdigest()
@@ -42,6 +44,61 @@ def test_a_child_has_its_own_handle_and_no_contexts(bound: Run) -> None:
     assert answer["outcome"] == "done"
     assert answer["reply"]["values"] == {"bytes": b"word"}
     assert (answer["signal"], answer["exit"], answer["log"]) == (None, 0, "")
+
+
+def create(memory: str, size: int) -> dict[str, Any]:
+    return {"op": "create_mem", "memory": memory, "context": "c", "size": size}
+
+
+def importing(memory: str, source: str, size: int, **keys: Any) -> dict[str, Any]:
+    return {"op": "import_fd", "memory": memory, "context": "c", "source": source, "size": size, **keys}
+
+
+def test_a_child_inherits_memories_by_descriptor(bound: Run) -> None:
+    """What either process writes, the other finds; the child's end takes nothing from the parent."""
+    values = bound(
+        create("pool", 8192),
+        importing("part", "pool", 4096, offset=4096),
+        {"op": "write", "memory": "pool", "data": "word"},
+        {"op": "write", "memory": "part", "offset": 8, "data": "word"},
+        child(
+            INIT,
+            importing("whole", "pool", 8192),
+            importing("end", "part", 4000, offset=4096),
+            {"op": "read", "memory": "whole", "length": 4, "save": "whole"},
+            {"op": "read", "memory": "end", "offset": 8, "length": 4, "save": "end"},
+            {"op": "write", "memory": "whole", "offset": 100, "data": "back"},
+            inherits=["pool", "part"],
+        ),
+        {"op": "read", "memory": "pool", "offset": 100, "length": 4, "save": "back"},
+        blobs={"word": b"word", "back": b"back"},
+    )
+    assert values["child"]["reply"]["values"] == {"whole": b"word", "end": b"word"}
+    assert values["back"] == b"back"
+
+
+def test_an_inherited_memory_can_only_be_imported(bound: Run) -> None:
+    for command in ({"op": "read", "memory": "pool", "save": "x"}, create("pool", 4096)):
+        error = bound(create("pool", 4096), child(INIT, command, inherits=["pool"]), fails=True)
+        assert error["kind"] == "program"
+        assert "'pool'" in error["message"]
+    error = bound(child(INIT, inherits=["nothing"]), fails=True)
+    assert "'nothing' is not known here" in error["message"]
+
+
+def test_a_memory_that_a_second_process_cannot_map_is_told(library: dict[str, Any], tmp_path: Path) -> None:
+    """A descriptor that is open for reading only, as an exporter may make them, or none at all."""
+    (tmp_path / "read-only").write_bytes(bytes(4096))
+    descriptor = os.open(tmp_path / "read-only", os.O_RDONLY)
+    try:
+        for fd in (descriptor, -1):
+            request = child_request(library, str(tmp_path), "/", [], {}, {"pool": (fd, 4096)})
+            answer = run_child(request, agent_sources(), 20)
+            assert answer["outcome"] == "error"
+            assert answer["reply"]["error"]["kind"] == "mapping"
+            assert f"4096 bytes of memory 'pool' (descriptor {fd})" in answer["reply"]["error"]["message"]
+    finally:
+        os.close(descriptor)
 
 
 def test_a_crash_is_a_result_with_its_last_words(bound: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -401,6 +401,17 @@ def destroyed_output(board: Board) -> bool:
     return board.call("run", io.context, 0) == 0
 
 
+def destroyed_import(board: Board) -> bool:
+    """The memory that was imported has its bytes no more."""
+    context = board.init(MODEL)
+    whole = board.memory(context, 4096)
+    whole.cpu[:] = 7
+    part = board.imported(context, whole, 4096, 0)
+    assert part is not None
+    board.check("destroy_mem", context, part.address)
+    return bool((whole.cpu != 7).any())
+
+
 PROBES: dict[str, Callable[[Board], Noticed]] = {
     "sync-range-rounded-down": odd_size,
     "sync-stops-at-16-kib": large_memory,
@@ -416,6 +427,7 @@ PROBES: dict[str, Callable[[Board], Noticed]] = {
     "descriptors-leak-on-errors": descriptors_of_refusals,
     "core-mask-ignored": unknown_core_mask,
     "destroyed-memory-accepted": destroyed_output,
+    "import-destroy-frees-memory": destroyed_import,
     "sync-to-device-dropped": hand_overs,
     "sync-from-device-dropped": hand_overs,
     "sync-directions-swapped": hand_overs,

@@ -97,9 +97,14 @@ static int handle_to_fd(ino_t file, struct drm_prime_request *request) {
 
 static int fd_to_handle(ino_t file, struct drm_prime_request *request) {
     struct buffer *buffer = buffer_by_fd(request->fd);
+    bool foreign = buffer == NULL;
+    if (foreign)
+        buffer = buffer_adopt(request->fd);
     if (buffer == NULL)
         return -EINVAL;
     request->handle = handle_for(file, buffer);
+    if (foreign)
+        buffer_release(buffer); /* the handle holds it */
     return 0;
 }
 

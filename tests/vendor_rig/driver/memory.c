@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -35,20 +36,19 @@ static uint8_t *mapped(int fd, uint64_t size) {
     return address == MAP_FAILED ? NULL : address;
 }
 
-struct buffer *buffer_create(uint64_t size, uint32_t flags, bool own) {
+/* Takes the descriptor, also where it fails. */
+static struct buffer *buffer_over(int fd, uint32_t flags, bool own) {
     struct buffer *buffer = calloc(1, sizeof *buffer);
-    if (buffer == NULL)
-        return NULL;
-    buffer->size = rounded(size > 0 ? size : 1, PAGE);
+    struct stat status;
+    if (buffer == NULL || fd < 0 || fstat(fd, &status) != 0)
+        goto failed;
+    buffer->fd = fd;
+    buffer->size = (uint64_t)status.st_size;
+    buffer->inode = status.st_ino;
     buffer->flags = flags;
     buffer->own = own;
     buffer->references = 1;
     buffer->cacheable = (flags & CREATE_CACHEABLE) != 0 && !broken(NO_SHADOW);
-    buffer->fd = memfd_create("rknpu-stand-in", MFD_CLOEXEC);
-    struct stat status;
-    if (buffer->fd < 0 || ftruncate(buffer->fd, (off_t)buffer->size) != 0 || fstat(buffer->fd, &status) != 0)
-        goto failed;
-    buffer->inode = status.st_ino;
     buffer->cpu = mapped(buffer->fd, buffer->size);
     buffer->seen = buffer->cacheable ? mapped(-1, buffer->size) : buffer->cpu;
     buffer->device = buffer->cacheable ? mapped(-1, buffer->size) : buffer->cpu;
@@ -63,10 +63,36 @@ struct buffer *buffer_create(uint64_t size, uint32_t flags, bool own) {
     buffers = buffer;
     return buffer;
 failed:
-    if (buffer->fd >= 0)
-        close(buffer->fd);
+    if (fd >= 0)
+        close(fd);
     free(buffer); /* what was mapped stays: out of memory is the end anyway */
     return NULL;
+}
+
+static const char MEMFD_NAME[] = "rknpu-stand-in";
+
+struct buffer *buffer_create(uint64_t size, uint32_t flags, bool own) {
+    int fd = memfd_create(MEMFD_NAME, MFD_CLOEXEC);
+    if (fd >= 0 && ftruncate(fd, (off_t)rounded(size > 0 ? size : 1, PAGE)) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    return buffer_over(fd, flags, own);
+}
+
+/* The bytes are shared with the process that made the buffer. The device's copy is not: it begins with what is there now,
+ * as a device would find it that the other process has handed everything over to. */
+struct buffer *buffer_adopt(int fd) {
+    char link[32], name[64] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (readlink(link, name, sizeof name - 1) < 0 || strstr(name, MEMFD_NAME) == NULL)
+        return NULL;
+    struct buffer *buffer = buffer_over(fcntl(fd, F_DUPFD_CLOEXEC, 0), CREATE_CACHEABLE, true);
+    if (buffer == NULL || !buffer->cacheable)
+        return buffer;
+    memcpy(buffer->seen, buffer->cpu, buffer->size);
+    memcpy(buffer->device, buffer->cpu, buffer->size);
+    return buffer;
 }
 
 void buffer_release(struct buffer *buffer) {

@@ -83,6 +83,8 @@ struct buffer {
 extern pthread_mutex_t stand_in_lock; /* held by whoever calls a function below, or npu.c */
 
 struct buffer *buffer_create(uint64_t size, uint32_t flags, bool own);
+/* A buffer of another process, by its descriptor; NULL where that is none. */
+struct buffer *buffer_adopt(int fd);
 void buffer_release(struct buffer *buffer);
 struct buffer *buffer_by_object(uint64_t object);
 struct buffer *buffer_by_fd(int fd);
