@@ -278,7 +278,7 @@ _TABLE = (
     Fault(
         "import-destroy-frees-memory",
         "runtime",
-        "rknn_destroy_mem of an import gives back the memory itself: its bytes are somebody else's from then on",
+        "rknn_destroy_mem of an import frees the memory itself: its bytes are somebody else's then",
         ("ERR-06",),
         breaking.set_fields(frees_what_was_imported=True),
     ),

@@ -39,8 +39,18 @@ def clocks(reading: Reading) -> dict[str, Mapping[str, Any]]:
     return {**found, **{f"cpu {policy}": state for policy, state in sorted(policies.items())}}
 
 
-def not_fixed(reading: Reading) -> list[str]:
-    """Clocks that may move, or of which nothing is known, each with the reason."""
+def without_node(reading: Reading, immovable: frozenset[str]) -> dict[str, str]:
+    """Those of the ``immovable`` clocks ("npu", "ddr") that the board has no node for, with the reason."""
+    facts = {name: reading.get(f"{name}_clock", {}) for name in sorted(immovable)}
+    return {name: str(fact["absent"]) for name, fact in facts.items() if "absent" in fact}
+
+
+def not_fixed(reading: Reading, immovable: frozenset[str] = frozenset()) -> list[str]:
+    """Clocks that may move, or of which nothing is known, each with the reason.
+
+    A SoC's ``immovable`` clocks are fixed where the board has no node for them.
+    """
+    fixed = without_node(reading, immovable)
     reasons = [
         f"{name}: governor {state.get('governor') or 'unknown'}"
         for name, state in clocks(reading).items()
@@ -48,7 +58,7 @@ def not_fixed(reading: Reading) -> list[str]:
     ]
     for name in ("npu_clock", "ddr_clock", "cpu_clocks"):
         fact = reading.get(name, {})
-        if "value" not in fact:
+        if "value" not in fact and name.partition("_")[0] not in fixed:
             why = fact.get("absent") or fact.get("blocked") or "nobody looked"
             reasons.append(f"{name.partition('_')[0]}: {why}")
     return reasons

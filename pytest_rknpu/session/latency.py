@@ -11,6 +11,7 @@ import numpy as np
 
 from pytest_rknpu.errors import ConformanceFailure, Inconclusive
 from pytest_rknpu.inventory.budgets import find_budget
+from pytest_rknpu.inventory.pinned_clocks import PINNED_CLOCKS
 from pytest_rknpu.measure import Judgement, Rule, quantile_figures, quantile_name
 from pytest_rknpu.measure.conditions import (
     CLOCK,
@@ -23,6 +24,7 @@ from pytest_rknpu.measure.conditions import (
     not_fixed,
     npu_load,
     used_by_others,
+    without_node,
 )
 from pytest_rknpu.measure.quantiles import QUANTILES
 from pytest_rknpu.session.timing import Comparison, Doubles, Timing
@@ -52,9 +54,15 @@ class Latency:
         reasons = changes(readings) + used_by_others(readings) + list(self._not_as_pinned(readings[0]))
         if self.npu.session.board.allow_unpinned:
             return reasons
-        failed = [clock for clock in self.pinned if not clock["pinned"]]
+        fixed = without_node(readings[0], self._immovable)
+        failed = [clock for clock in self.pinned if not clock["pinned"] and clock["clock"] not in fixed]
         loose = [f"clock {clock['clock']} is not pinned: {clock['reason']}" for clock in failed]
-        return reasons + (loose or [f"clock not fixed: {sentence}" for sentence in not_fixed(readings[0])])
+        unsure = [f"clock not fixed: {sentence}" for sentence in not_fixed(readings[0], self._immovable)]
+        return reasons + (loose or unsure)
+
+    @property
+    def _immovable(self) -> frozenset[str]:
+        return PINNED_CLOCKS[self.npu.soc.name].immovable
 
     def _not_as_pinned(self, reading: Mapping[str, Any]) -> Iterator[str]:
         """A heat limit may take a clock away again, before anything is measured."""
@@ -88,8 +96,10 @@ class Latency:
         if busy is not None:
             record.measure("busy with others", busy, "CPUs")
         record.measure(DISTURBED_BY, "; ".join(self.disturbances(readings)) or UNDISTURBED)
+        for name, reason in without_node(first, self._immovable).items():
+            record.note(f"clock {name}: nothing moves it on {self.npu.soc.name} ({reason})")
         if self.npu.session.board.allow_unpinned:
-            for sentence in not_fixed(first):
+            for sentence in not_fixed(first, self._immovable):
                 record.note(f"judged although a clock may move (allow_unpinned): {sentence}")
 
 

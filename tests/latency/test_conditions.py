@@ -14,6 +14,7 @@ from pytest_rknpu.measure.conditions import (
     cpus_of_others,
     not_fixed,
     used_by_others,
+    without_node,
 )
 
 FIXED: dict[str, Any] = {
@@ -127,6 +128,17 @@ def test_clocks_that_may_move_are_named() -> None:
     assert not_fixed(changed("ddr_clock", to={"blocked": "run as root"})) == ["ddr: run as root"]
     assert not_fixed({}) == ["npu: nobody looked", "ddr: nobody looked", "cpu: nobody looked"]
     assert not_fixed(changed("npu_clock", "value", "governor", to=None)) == ["npu: governor unknown"]
+
+
+def test_a_clock_that_the_soc_cannot_move_is_fixed_only_where_there_is_no_node() -> None:
+    immovable = frozenset({"npu", "ddr"})
+    absent = changed("ddr_clock", to={"absent": "there is no dmc"})
+    assert not_fixed(absent, immovable) == []
+    assert without_node(absent, immovable) == {"ddr": "there is no dmc"}
+    assert not_fixed(absent, frozenset({"npu"})) == ["ddr: there is no dmc"]
+    assert not_fixed(changed("ddr_clock", to={"blocked": "run as root"}), immovable) == ["ddr: run as root"]
+    loose = changed("npu_clock", "value", "governor", to="rknpu_ondemand")
+    assert not_fixed(loose, immovable) == ["npu: governor rknpu_ondemand"]
 
 
 def test_one_reading_says_nothing_of_changes() -> None:
