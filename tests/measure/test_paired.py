@@ -101,7 +101,7 @@ def test_a_loss_as_large_as_the_margin_seldom_fails(count: int, gained: float) -
     random = np.random.default_rng(11)
     margin = 0.03
     lost = margin + gained
-    drawn = random.multinomial(count, [1 - lost - gained, lost, gained], size=1500)
+    drawn = random.multinomial(count, [1 - lost - gained, lost, gained], size=600)
     rows, times = np.unique(drawn, axis=0, return_counts=True)
     verdicts = np.array([verdict(Paired(*(int(n) for n in row), 0), margin) for row in rows])
     for wrong in ("fail", "pass"):
