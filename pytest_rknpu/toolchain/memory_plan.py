@@ -86,8 +86,12 @@ class PlanCheck:
     findings: tuple[str, ...]
 
 
-def check_plan(plan: Plan, graph: FusedGraph | None) -> PlanCheck:
-    """Judges the plan of one input shape. Without ``graph`` every producer is unknown."""
+def check_plan(plan: Plan, graph: FusedGraph | None, *, shared_arena: bool | None = None) -> PlanCheck:
+    """Judges the plan of one input shape. Without ``graph`` every producer is unknown.
+
+    ``shared_arena``: whether weights and internal memory are one arena, as on RV1103 and RV1106; None: not
+    known, so that either is taken.
+    """
     known = producers(plan, graph) if graph else {}
     readers: dict[int, set[str]] = defaultdict(set)
     for read in plan.reads:
@@ -99,7 +103,12 @@ def check_plan(plan: Plan, graph: FusedGraph | None) -> PlanCheck:
         if (overlap := _overlap(first, second)) and not _is_legal(overlap, plan, readers)
     )
     unknown = tuple(t.name for t in tensors if not t.scratch and t.name not in known and t.born)
-    findings = (*_scattered(plan), *_wrong_end(plan), *_wrong_weights(plan), *map(str, overlaps))
+    findings = (
+        *_scattered(plan),
+        *_wrong_end(plan, shared_arena),
+        *_wrong_weights(plan, shared_arena),
+        *map(str, overlaps),
+    )
     return PlanCheck(tensors, unknown, overlaps, findings)
 
 
@@ -203,25 +212,26 @@ def _scattered(plan: Plan) -> list[str]:
     return found
 
 
-def _wrong_end(plan: Plan) -> list[str]:
-    """The arena's end is the printed internal size.
+def _wrong_end(plan: Plan, shared_arena: bool | None) -> list[str]:
+    """An arena of its own begins at 0, where there may be a tensor that nothing reads: its end is the size.
 
-    It starts at 0, or, in the arena that it shares with the weights (RV1103, RV1106), where they end.
+    In an arena that it shares the internal memory begins where the weights end: its extent is the size.
     """
     if not plan.reads:
         return []
     end = max(read.placement.end for read in plan.reads)
     start = min(read.placement.start for read in plan.reads)
     total = plan.internal_total
-    if min(abs(end - total.bytes), abs(end - start - total.bytes)) <= total.rounding:
+    alone, behind = abs(end - total.bytes), abs(end - start - total.bytes)
+    if {None: min(alone, behind), False: alone, True: behind}[shared_arena] <= total.rounding:
         return []
     return [
         f"the internal tensors reach from {start:#x} to {end:#x}, the log's internal size is {total.text}"
     ]
 
 
-def _wrong_weights(plan: Plan) -> list[str]:
-    """Constants that lie over one another, behind the printed total, or under the internal memory.
+def _wrong_weights(plan: Plan, shared_arena: bool | None) -> list[str]:
+    """Constants that lie over one another, behind the printed total, or under internal memory of their arena.
 
     Two layers may use one constant: it has a row for each, with one name and one place.
     """
@@ -237,7 +247,8 @@ def _wrong_weights(plan: Plan) -> list[str]:
     if end - start > total.bytes + total.rounding:
         found.append(f"the weights reach from {start:#x} to {end:#x}, the log's weight size is {total.text}")
     internal = min((read.placement.start for read in plan.reads), default=0)
-    if 0 < internal < end:
+    lowest = 0 if shared_arena is None else -1  # 0 is where an arena of its own begins
+    if shared_arena is not False and plan.reads and lowest < internal < end:
         found.append(
             f"the internal memory begins at {internal:#x}, within the weights, which end at {end:#x}"
         )

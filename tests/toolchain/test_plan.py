@@ -273,7 +273,49 @@ def test_internal_memory_begins_behind_the_weights_of_its_arena() -> None:
 
     below = replace(log, reads=tuple(moved(row) for row in log.reads))
     graph = stored("probe_wide-int8-rv1106-2.5.0").graph
-    assert any("within the weights, which end at" in found for found in check_plan(below, graph).findings)
+    for shared in (True, None) if min(row.placement.start for row in below.reads) else (True,):
+        found = check_plan(below, graph, shared_arena=shared).findings
+        assert any("within the weights, which end at" in finding for finding in found)
+
+
+def shifted(plan: Plan, by: int) -> Plan:
+    """The internal tensors ``by`` bytes further up."""
+    rows = [
+        replace(
+            row, placement=replace(row.placement, start=row.placement.start + by, end=row.placement.end + by)
+        )
+        for row in plan.reads
+    ]
+    return replace(plan, reads=tuple(rows))
+
+
+def has_shared_arena(name: str) -> bool:
+    return "rv1103" in name or "rv1106" in name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_arena_in_another_place_is_told(name: str) -> None:
+    """A plan whose tensors all lie a GiB too high passed, since only their extent was compared."""
+    shared, graph = has_shared_arena(name), stored(name).graph
+    for plan in stored(name).log.plans:
+        assert check_plan(plan, graph, shared_arena=shared).findings == ()
+        if not shared:
+            weights = max((weight.placement.end for weight in plan.weights), default=4096)
+            for by in (weights, 2**30):
+                (finding,) = check_plan(shifted(plan, by), graph, shared_arena=False).findings
+                assert "the log's internal size is" in finding
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_tensor_that_nothing_reads_may_be_what_lies_lowest(name: str) -> None:
+    """It has no row: the others then seem to begin within the weights, which are elsewhere."""
+    if has_shared_arena(name):
+        return
+    graph = stored(name).graph
+    for plan in stored(name).log.plans:
+        others = tuple(row for row in plan.reads if row.placement.start)
+        check = check_plan(replace(plan, reads=others), graph, shared_arena=False)
+        assert not [finding for finding in check.findings if "within the weights" in finding]
 
 
 GROUPED = "grouped-int8-rk3576-2.5.0"
