@@ -22,11 +22,18 @@ Finding = tuple[str, ...]
 
 
 def history_text(history: History, collected: Collected) -> str:
-    """What changed when, board by board; what is still broken comes first."""
+    """What changed when, board by board: those that regressed first, then those on which something fails."""
     lines = [*head_lines(history, collected)]
-    for board in history.boards:
-        lines += ["", *_board(history.runs, board)]
+    for board in sorted(history.boards, key=_urgency):
+        # Tests without a board (of a wheel, of boards.toml) are of interest where one fails.
+        if board.board.name or board.breaks or board.flaky:
+            lines += ["", *_board(history.runs, board)]
     return "\n".join(map(_printable, lines))
+
+
+def _urgency(board: BoardHistory) -> tuple[bool, bool]:
+    """What sorts boards; those that are alike in it stay in their order."""
+    return not board.regressions, not any(one.open for one in board.breaks)
 
 
 def _printable(line: str) -> str:
@@ -62,7 +69,7 @@ def _board(runs: Sequence[RunAt], board: BoardHistory) -> Iterator[str]:
     sets = f"{plural(len(board.columns), 'set')} of versions"
     yield f"{board.board}: {plural(len(board.runs), 'run')}, {sets}{software}"
     yield from _listed(_turned(runs, *group) for group in alike(board.regressions))
-    ordered = open_first(board.breaks)
+    ordered = [one for one in open_first(board.breaks) if not _is_told(one, board.regressions)]
     told = [one for one in ordered if not one.transient]
     yield from _listed(_break(runs, one) for one in told)
     if len(ordered) > len(told):
@@ -71,6 +78,12 @@ def _board(runs: Sequence[RunAt], board: BoardHistory) -> Iterator[str]:
     yield from _listed(_trend(runs, own) for own in _by_plot(board.trends))
     if not (board.breaks or board.flaky):
         yield "  nothing failed, nothing is flaky"
+
+
+def _is_told(one: Break, regressions: Iterable[Turned]) -> bool:
+    """Whether it began in the newest run, and each of its tests is among what regressed there."""
+    began = {(turned.test, turned.after.run) for turned in regressions}
+    return all((test, one.span.first_failure.run) in began for test in one.tests)
 
 
 def _listed(findings: Iterable[Finding]) -> Iterator[str]:

@@ -155,6 +155,26 @@ def test_exit_codes(rknpu, tmp_path: Path) -> None:
     assert f"LEFT OUT {Path('ci/d/results.jsonl')}: unfinished" in cut.out
 
 
+def test_what_regressed_is_told_once_and_first(rknpu, tmp_path: Path) -> None:
+    """It was told as REGRESSED and as STILL FAILS, behind the boards on which nothing failed."""
+    sound = {"board": "a-sound", "nodeid": "suites/sync/test_a.py::test_x[a-sound]"}
+    for when, outcome in enumerate((P, P, F)):
+        write(tmp_path / "ci" / str(when), run(when, shown(P, **sound), shown(outcome)))
+    said = rknpu("history", "ci").out
+    assert said.count("REGRESSED") == 1
+    assert "STILL FAILS" not in said
+    assert said.index("rk-one (") < said.index("a-sound (")
+    write(tmp_path / "ci" / "3", run(3, shown(P, **sound), shown(F)))
+    assert "STILL FAILS after 2 runs" in rknpu("history", "ci").out
+
+
+def test_tests_without_a_board_are_told_where_one_fails(rknpu, tmp_path: Path) -> None:
+    own = {"board": "", "nodeid": "suites/versions/test_a.py::test_x"}
+    for when, outcome in enumerate((P, F)):
+        write(tmp_path / "ci" / str(when), run(when, shown(), shown(outcome, **own)))
+        assert ("no board" in rknpu("history", "ci").out) == (outcome == F)
+
+
 def test_regressions_of_one_requirement_are_told_together(rknpu, tmp_path: Path) -> None:
     """A driver that breaks one thing turns dozens of tests red."""
     names = [f"suites/sync/test_a.py::test_x[rk-one-{number}]" for number in range(30)]
