@@ -138,7 +138,7 @@ def _remedy(error: OSError, path: str, node: str) -> str:
         if group in (None, "root"):
             return (
                 f"; only root may: a udev rule gives it to the group render or video, such as "
-                f'SUBSYSTEM=="drm", KERNEL=="{os.path.basename(node)}", GROUP="render", MODE="0660"'
+                f'{_udev_match(node)}, GROUP="render", MODE="0660"'
             )
         return f"; add the user to its group (sudo usermod -aG {group} USER) and log in again"
     if error.errno == errno.EPERM:
@@ -146,6 +146,15 @@ def _remedy(error: OSError, path: str, node: str) -> str:
     if error.errno == errno.ENOENT:
         return f"; the driver is there, its node is not: no udev, or a container without --device {node}"
     return ""
+
+
+def _udev_match(node: str) -> str:
+    """What a udev rule knows the node by; the numbers of DRM nodes differ from image to image."""
+    name = os.path.basename(node)
+    if not node.startswith("/dev/dri/"):
+        return f'SUBSYSTEM=="misc", KERNEL=="{name}"'
+    kind = name.rstrip("0123456789")
+    return f'SUBSYSTEM=="drm", KERNEL=="{kind}*", DRIVERS=="RKNPU|rknpu"'
 
 
 def _group(path: str) -> str | None:

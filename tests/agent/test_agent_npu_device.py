@@ -62,7 +62,7 @@ def test_every_refusal_has_its_reason(
     ("group", "words"),
     [
         ("render", r"renderD129 \(-rw-r--r-- .*:render\): Permission denied; .*usermod -aG render USER"),
-        ("root", r'only root may: .*KERNEL=="renderD129", GROUP="render"'),
+        ("root", r'only root may: .*"drm", KERNEL=="renderD\*", DRIVERS=="RKNPU\|rknpu", GROUP="render"'),
         (None, "only root may"),
     ],
 )
@@ -74,6 +74,16 @@ def test_the_group_that_may_is_named(
     refuse(monkeypatch, errno.EACCES, "renderD129", "card1")
     with pytest.raises(Blocked, match=words):
         npu_device.access(root)
+
+
+def test_the_rule_for_a_misc_device_matches_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It named the subsystem drm, in which /dev/rknpu is not."""
+    write(tmp_path, "sys/class/misc/rknpu/uevent", "DEVNAME=rknpu\n")
+    write(tmp_path, "dev/rknpu")
+    monkeypatch.setattr(npu_device, "_group", lambda path: "root")
+    refuse(monkeypatch, errno.EACCES, "rknpu")
+    with pytest.raises(Blocked, match='SUBSYSTEM=="misc", KERNEL=="rknpu", GROUP="render"'):
+        npu_device.access(Root(str(tmp_path)))
 
 
 def test_one_node_is_enough_and_the_other_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,21 @@ def test_a_failure_names_the_command_that_replays_it() -> None:
     assert words[words.index("--boards") + 1] == "my boards.toml"
     assert words[words.index("--rknpu-fault") + 1] == "sync-to-device-dropped"
     assert words[words.index("--rknpu-seed") + 1] == "7"
+    assert "-n" not in words
+
+
+def test_a_replay_on_equal_boards_chooses_them_as_the_run_did() -> None:
+    """`--board rk3588`, the pool's name, matched no board of boards.toml."""
+    results = small()
+    failed = next(test for test in results.tests if test.message == HEXDUMP)
+    command = f"{results.run.command} --rknpu-per soc --tag site=lab --soc=rk3588 -n 4"
+    words = shlex.split(replay_of(replace(results.run, command=command), replace(failed, ran_on="board-7")))
+    by_filter = shlex.split(replay_of(results.run, replace(failed, ran_on="place-7")))
+    assert by_filter[by_filter.index("--board") + 1] == failed.board
+    assert words[words.index("--rknpu-per") + 1] == "soc"
+    assert words[words.index("--tag") + 1] == "site=lab"
+    assert "--soc=rk3588" in words
+    assert "--board" not in words
     assert "-n" not in words
 
 

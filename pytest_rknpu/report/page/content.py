@@ -132,19 +132,30 @@ def failures(results: Results) -> list[Failure]:
 
 
 def replay_of(run: RunRecord, result: Result) -> str:
-    """The command that runs one test again with the run's seed, from the folder where the run was started."""
-    options = _kept_options(shlex.split(run.command))
+    """The command that runs one test again with the run's seed, from the folder where the run was started.
+
+    Where tests ran on equal boards ``board`` is their pool, no name of boards.toml: what chose them is said
+    again.
+    """
+    command = shlex.split(run.command)
+    pooled = any(word.partition("=")[0] == _PER for word in command)
+    options = _kept_options(command, (*_DECIDING, *((_PER, *_CHOOSING) if pooled else ())))
     words = ["rknpu", "run", "--rknpu-only", result.nodeid, "--rknpu-seed", str(run.seed)]
     if run.effort != "normal":
         words += ["--rknpu-effort", run.effort]
-    if result.board is not None:
+    if result.board is not None and not pooled:
         words += ["--board", result.board]
     return shlex.join([*words, *options])
 
 
-def _kept_options(words: Sequence[str]) -> Iterator[str]:
-    """Of a run's command line what decides how a test goes: the boards file, faults, a latency model."""
-    kept = ("--boards", "--rknpu-fault", "--rknpu-latency-model", "--rknpu-waivers", "--rknpu-baseline")
+_DECIDING = ("--boards", "--rknpu-fault", "--rknpu-latency-model", "--rknpu-waivers", "--rknpu-baseline")
+"""What decides how a test goes."""
+_PER, _CHOOSING = "--rknpu-per", ("--board", "--soc", "--tag")
+"""What decides where."""
+
+
+def _kept_options(words: Sequence[str], kept: Sequence[str]) -> Iterator[str]:
+    """Those options of a command line, with their values."""
     expecting = False
     for word in words:
         name, separator, _ = word.partition("=")
