@@ -19,7 +19,7 @@ UNKNOWN_SHARE = 0.5
 @pytest.mark.requirement("MEM-12")
 @pytest.mark.models(*models.names())
 def test_no_two_live_tensors_share_memory(
-    build: BuildOf, board: LiveBoard, record: ItemRecord, model_name: str
+    build: BuildOf, record: ItemRecord, model_name: str, board: LiveBoard
 ) -> None:
     """Live ranges against places; work in place and slices of a Concat may share; the end is the total."""
     built = build(model_name)

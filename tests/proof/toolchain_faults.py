@@ -40,7 +40,7 @@ def _build(plan: Plan) -> Callable[[str], Build]:
 def _memory_plan(change: Callable[[Plan], Plan]) -> Callable[[], Iterator[Any]]:
     def trials() -> Iterator[Any]:
         test = suite("memory/test_memory_plan.py").test_no_two_live_tensors_share_memory
-        yield test, (_build(change(stored_log().plan)), new_record(), MODEL)
+        yield test, (_build(change(stored_log().plan)), new_record(), MODEL, described_board())
 
     return trials
 

@@ -46,23 +46,23 @@ def build_with(plan: Plan, graph: object = GRAPH) -> Callable[[str], Build]:
 
 def test_an_overlapping_plan_fails_mem_12() -> None:
     judge = suite("memory/test_memory_plan.py").test_no_two_live_tensors_share_memory
-    judge(build_with(LOG.plan), fresh(), "digits_cnn")
+    judge(build_with(LOG.plan), fresh(), "digits_cnn", BOARD)
     reads = list(LOG.plan.reads)
     place = reads[0].placement
     # The input of layer 1 moves onto the output of layer 1.
     start = next(read for read in reads if read.id == 2).placement.start
     reads[0] = replace(reads[0], placement=replace(place, start=start, end=start + place.size))
     with pytest.raises(ConformanceFailure, match=r"digits_cnn, RKNN-Toolkit2 2\.5\.0: 'input' .*share"):
-        judge(build_with(replace(LOG.plan, reads=tuple(reads))), fresh(), "digits_cnn")
+        judge(build_with(replace(LOG.plan, reads=tuple(reads))), fresh(), "digits_cnn", BOARD)
 
 
 def test_a_wrong_total_fails_mem_12_and_no_graph_shows_nothing() -> None:
     judge = suite("memory/test_memory_plan.py").test_no_two_live_tensors_share_memory
     total = replace(LOG.plan.internal_total, bytes=LOG.plan.internal_total.bytes + 64)
     with pytest.raises(ConformanceFailure, match="internal size"):
-        judge(build_with(replace(LOG.plan, internal_total=total)), fresh(), "digits_cnn")
+        judge(build_with(replace(LOG.plan, internal_total=total)), fresh(), "digits_cnn", BOARD)
     with pytest.raises(Inconclusive, match="no graph"):
-        judge(build_with(LOG.plan, None), fresh(), "digits_cnn")
+        judge(build_with(LOG.plan, None), fresh(), "digits_cnn", BOARD)
 
 
 def test_a_plan_of_which_half_is_guessed_shows_nothing() -> None:
@@ -70,7 +70,7 @@ def test_a_plan_of_which_half_is_guessed_shows_nothing() -> None:
     nameless = replace(GRAPH, nodes=(), inputs=())
     layers = tuple(replace(layer, name=f"x:{layer.id}") for layer in LOG.plan.layers)
     with pytest.raises(Inconclusive, match=r"digits_cnn: the writers of \d+ of \d+ tensors are unknown"):
-        judge(build_with(replace(LOG.plan, layers=layers), nameless), fresh(), "digits_cnn")
+        judge(build_with(replace(LOG.plan, layers=layers), nameless), fresh(), "digits_cnn", BOARD)
 
 
 def own(**limits: object) -> UserModel:
