@@ -77,11 +77,8 @@ def loss_bound(paired: Paired, confidence: float = CONFIDENCE) -> float:
 
 def loss_at_least(paired: Paired, confidence: float = CONFIDENCE) -> float:
     """The loss that is exceeded, at ``confidence``; a share of all samples, below 0 where none is shown."""
-    from scipy.stats import binomtest
-
-    lost = binomtest(paired.lost, paired.count).proportion_ci(confidence, "exact").low
-    gained = binomtest(paired.gained, paired.count).proportion_ci(confidence, "exact").high
-    return float(lost - gained)
+    other_way = Paired(paired.both, paired.gained, paired.lost, paired.neither)
+    return -loss_bound(other_way, confidence)
 
 
 def samples_for_margin(margin: float, confidence: float = CONFIDENCE) -> int:

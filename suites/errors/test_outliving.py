@@ -18,12 +18,6 @@ from pytest_rknpu.session import (
 from pytest_rknpu.session.zero_copy import bound_attr
 
 
-@pytest.fixture
-def model(npu: Npu) -> LoadedModel:
-    """Any model with one input and one output."""
-    return npu.model("probe_chain")
-
-
 @pytest.mark.requirement("ERR-06")
 @pytest.mark.expects_runtime_errors
 def test_exported_memory_outlives_its_context(npu: Npu, model: LoadedModel) -> None:

@@ -14,12 +14,6 @@ from pytest_rknpu.session.zero_copy import bound_attr
 WHAT = "a run on another process's memory"
 
 
-@pytest.fixture
-def model(npu: Npu) -> LoadedModel:
-    """Any model with one input and one output."""
-    return npu.model("probe_chain")
-
-
 @pytest.mark.requirement("ERR-06")
 @pytest.mark.expects_runtime_errors
 @pytest.mark.parametrize("cleans_up", [True, False], ids=["destroys", "just-ends"])

@@ -25,12 +25,6 @@ from pytest_rknpu.session.zero_copy import bound_attr
 ANY = "any"
 
 
-@pytest.fixture
-def model(npu: Npu) -> LoadedModel:
-    """Any model with one input."""
-    return npu.model("probe_chain")
-
-
 @pytest.mark.requirement("ERR-03")
 @pytest.mark.expects_runtime_errors
 @pytest.mark.parametrize("wrong", ["too-small", "empty", "index", "type"])
